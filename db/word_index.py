@@ -43,22 +43,29 @@ def extract_terms(text: str) -> list[str]:
 
 @lru_cache(CACHE_SIZE)
 def _terms_of_word(word: str) -> tuple[str, ...]:
-    if word.isascii():
-        if word in stop_words():
-            return ()
-        stemmed = stem(word)
-        if stemmed.isalpha():
-            stemmed = stemmed[:MAX_STEM_LETTERS]
-        return (stemmed,)
+    if not word.isascii():
+        return _terms_of_foreign_word(word)
+    if word in stop_words():
+        return ()
+    stemmed = stem(word)
+    if stemmed.isalpha():
+        stemmed = stemmed[:MAX_STEM_LETTERS]
+    return (stemmed,)
+
+
+def _terms_of_foreign_word(word: str) -> tuple[str, ...]:
+    """Return the terms of a word in another alphabet: "赤ワイン" is "赤ワ", "ワイ" and "イン"."""
     terms: list[str] = []
     end = 0
     for run in UNSPACED_SCRIPTS.finditer(word):
-        terms.append(word[end : run.start()][:MAX_NON_LATIN_LETTERS])
+        between = word[end : run.start()]
+        terms.append(between[:MAX_NON_LATIN_LETTERS])
         last_pair = max(len(run[0]) - 1, 1)
         for start in range(last_pair):
             terms.append(run[0][start : start + 2])
         end = run.end()
-    terms.append(word[end:][:MAX_NON_LATIN_LETTERS])
+    rest = word[end:]
+    terms.append(rest[:MAX_NON_LATIN_LETTERS])
     return tuple(filter(None, terms))
 
 
@@ -92,17 +99,20 @@ class WordIndex:
         """
         if self._bm25 is None:
             return {}
-        query_terms = list(dict.fromkeys(extract_terms(query)))[:MAX_QUERY_TERMS]
-        token_ids = self._bm25.get_tokens_ids(query_terms)
+        query_terms = list(dict.fromkeys(extract_terms(query)))
+        token_ids = self._bm25.get_tokens_ids(query_terms[:MAX_QUERY_TERMS])
         if not token_ids:
             return {}
         scores = self._bm25.get_scores_from_ids(token_ids)
         best_score = scores.max()
+        min_score = 0.0
         max_common_score = MIN_WORD_SCORE * MAX_QUERY_TERMS
-        threshold = max_common_score if best_score > max_common_score else 0.0
+        if best_score > max_common_score:
+            min_score = max_common_score
         numbers = np.asarray(self._numbers)
+        relative_scores = scores / best_score
         return choose_best(
-            numbers, scores / best_score, limit, above=threshold / best_score
+            numbers, relative_scores, limit, above=min_score / best_score
         )
 
 
@@ -117,8 +127,8 @@ def choose_best(
     if limit < len(indices):
         # Find the score at `limit` first, so that only the best need sorting.
         eligible = scores[indices]
-        indices = indices[
-            eligible >= np.partition(eligible, len(eligible) - limit)[-limit]
-        ]
-    best = indices[np.argsort(-scores[indices], kind="stable")][:limit]
+        score_at_limit = np.partition(eligible, len(eligible) - limit)[-limit]
+        indices = indices[eligible >= score_at_limit]
+    best_first = np.argsort(-scores[indices], kind="stable")
+    best = indices[best_first][:limit]
     return dict(zip(numbers[best].tolist(), scores[best].tolist(), strict=True))

@@ -1,10 +1,12 @@
 """The filters of a wine search, as predicates."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from math import inf
 from typing import Final
 
 from agent.sommelier.queries import WineQuery
 from agent.sommelier.vocabulary import (
+    NameKind,
     Style,
     canonical_name,
     mentions,
@@ -47,7 +49,8 @@ def build_filters(query: WineQuery) -> Filters:
     """Return the predicate of every filter that is set, by the filter's name."""
     filters: Filters = {}
     for name, field in FIELDS_BY_FILTER.items():
-        if values := getattr(query, name):
+        values = getattr(query, name)
+        if values:
             filters[name] = _has_value(field, values)
     if query.styles:
         filters["styles"] = _has_style(query)
@@ -114,15 +117,10 @@ def _exclusions(query: WineQuery) -> Filters:
             (entry.wine.style, entry.wine.colour)
         )
     if query.without_grapes:
-        is_made_of, is_suggested = (
-            _is_made_of(query.without_grapes),
-            _suggests(query.without_grapes),
-        )
-        filters["without_grapes"] = lambda entry: (
-            not (is_made_of(entry) or is_suggested(entry))
-        )
+        filters["without_grapes"] = _is_not_made_of(query.without_grapes)
     for name in ("without_countries", "without_regions"):
-        if places := getattr(query, name):
+        places = getattr(query, name)
+        if places:
             filters[name] = _is_not_from(places)
     return filters
 
@@ -146,7 +144,7 @@ def _has_style(query: WineQuery) -> Predicate:
 def _is_made_of(names: Sequence[str]) -> Predicate:
     """Return whether one of the grapes is in a wine; of unknown grapes, whether it is named so."""
     grapes = frozenset(canonical_name("grapes", name) for name in names)
-    phrases = [phrase for name in names for phrase in synonyms("grapes", name)]
+    phrases = _all_synonyms("grapes", names)
 
     def is_made_of(entry: Entry) -> bool:
         if entry.grapes:
@@ -156,10 +154,17 @@ def _is_made_of(names: Sequence[str]) -> Predicate:
     return is_made_of
 
 
-def _suggests(names: Sequence[str]) -> Predicate:
-    """Return whether the text of a wine of unknown grapes mentions one of these."""
-    phrases = [phrase for name in names for phrase in synonyms("grapes", name)]
-    return lambda entry: not entry.grapes and mentions(entry.text, phrases)
+def _is_not_made_of(names: Sequence[str]) -> Predicate:
+    """Return whether none of the grapes is in a wine; of unknown grapes, in its name or text."""
+    is_made_of = _is_made_of(names)
+    phrases = _all_synonyms("grapes", names)
+
+    def is_not_made_of(entry: Entry) -> bool:
+        if is_made_of(entry):
+            return False
+        return bool(entry.grapes) or not mentions(entry.text, phrases)
+
+    return is_not_made_of
 
 
 def _is_from(names: Sequence[str]) -> Predicate:
@@ -169,15 +174,25 @@ def _is_from(names: Sequence[str]) -> Predicate:
 
 def _is_in_region(names: Sequence[str]) -> Predicate:
     """Return whether a wine is from one of the regions; many lists tell it by the name only."""
-    regions = [region for name in names for region in synonyms("regions", name)]
-    return lambda entry: (
-        mentions(entry.origin, regions) or mentions(entry.name, regions)
-    )
+    regions = _all_synonyms("regions", names)
+
+    def is_in_region(entry: Entry) -> bool:
+        return mentions(entry.origin, regions) or mentions(entry.name, regions)
+
+    return is_in_region
+
+
+def _all_synonyms(kind: NameKind, names: Sequence[str]) -> list[str]:
+    found: list[str] = []
+    for name in names:
+        found += synonyms(kind, name)
+    return found
 
 
 def _is_not_from(names: Sequence[str]) -> Predicate:
     """Return whether a wine is from none of these places: requests mix up countries and regions."""
-    is_from, is_in_region = _is_from(names), _is_in_region(names)
+    is_from = _is_from(names)
+    is_in_region = _is_in_region(names)
     return lambda entry: not (is_from(entry) or is_in_region(entry))
 
 
@@ -195,26 +210,22 @@ def _is_at_most(entry: Entry, strength: float) -> bool:
 def _is_within_price(query: WineQuery) -> Predicate:
     """Return whether the price of a wine is known and within all limits of a query."""
 
-    def limit(amount: float | None) -> float | None:
-        return None if amount is None else to_euros(amount, query.currency)
+    def in_euros(amount: float | None, otherwise: float) -> float:
+        if amount is None:
+            return otherwise
+        return to_euros(amount, query.currency)
 
-    low, high, below = (
-        limit(query.min_price),
-        limit(query.max_price),
-        limit(query.below),
-    )
-    around = limit(query.around)
+    lowest = in_euros(query.min_price, otherwise=0)
+    highest = in_euros(query.max_price, otherwise=inf)
+    below = in_euros(query.below, otherwise=inf)
+    if query.around is not None:
+        around = to_euros(query.around, query.currency)
+        lowest = max(lowest, around * (1 - PRICE_TOLERANCE))
+        highest = min(highest, around * (1 + PRICE_TOLERANCE))
 
     def is_within(entry: Entry) -> bool:
-        price = entry.price
-        if price is None or (low is not None and price < low):
+        if entry.price is None:
             return False
-        if (high is not None and price > high) or (
-            below is not None and price >= below
-        ):
-            return False
-        if around is None:
-            return True
-        return around * (1 - PRICE_TOLERANCE) <= price <= around * (1 + PRICE_TOLERANCE)
+        return lowest <= entry.price <= highest and entry.price < below
 
     return is_within

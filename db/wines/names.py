@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from functools import cache
-from itertools import pairwise
+from itertools import dropwhile, pairwise
 from typing import Final
 
 from rapidfuzz import fuzz, process
@@ -20,6 +20,7 @@ from rapidfuzz import fuzz, process
 from agent.language import all_common_words, stop_words
 from agent.query_reading.tables import load_profiles
 from agent.sommelier.vocabulary import known_names, synonyms
+from agent.sommelier.wine import Wine
 from agent.text import split_words
 from db.wines.entries import Entry
 from db.wines.name_parts import MentionIndex, SimilarTexts, SpellingIndex
@@ -76,22 +77,31 @@ class NameIndex:
         self._producer_words: list[frozenset[str]] = []
         self._own_parts = MentionIndex()
         for entry in entries:
-            own_words, place_words, grape_words = _words_of(entry)
-            words = list(dict.fromkeys((*own_words, *place_words, *grape_words)))
-            _add(self._by_name, own_words, entry.number)
-            _add(self._by_place, (*own_words, *place_words), entry.number)
-            _add(self._by_any, words, entry.number)
-            self._numbers_by_vintage[entry.wine.vintage].add(entry.number)
-            telling = _telling_words(words)
-            self._names.append(" ".join(telling))
-            self._squeezed.append("".join(telling))
-            producer = _own_words(entry.wine.producer)
-            self._producers.append(producer)
-            self._producer_words.append(frozenset(split_words(entry.wine.producer)))
-            self._own_parts.add(entry.number, producer)
-            self._own_parts.add(entry.number, _own_words(entry.wine.name))
+            self._add_entry(entry)
         self._spellings = SpellingIndex(self._by_any)
         self._similar = SimilarTexts(self._squeezed)
+
+    def _add_entry(self, entry: Entry) -> None:
+        wine = entry.wine
+        own_words = split_words(f"{wine.producer} {wine.name}")
+        place_words = split_words(_place_names(wine))
+        grape_words = split_words(_grape_names(wine))
+        all_words = list(dict.fromkeys([*own_words, *place_words, *grape_words]))
+        _add_words(self._by_name, own_words, entry.number)
+        _add_words(self._by_place, own_words, entry.number)
+        _add_words(self._by_place, place_words, entry.number)
+        _add_words(self._by_any, all_words, entry.number)
+        self._numbers_by_vintage[wine.vintage].add(entry.number)
+
+        telling = _telling_words(all_words)
+        self._names.append(" ".join(telling))
+        self._squeezed.append("".join(telling))
+
+        producer = _own_words(wine.producer)
+        self._producers.append(producer)
+        self._producer_words.append(frozenset(split_words(wine.producer)))
+        self._own_parts.add(entry.number, producer)
+        self._own_parts.add(entry.number, _own_words(wine.name))
 
     def find(self, name: str) -> frozenset[int]:
         """Return the numbers of the wines with this name.
@@ -99,9 +109,10 @@ class NameIndex:
         A year must be their vintage, or a part of their name as in "Solera 1927".
         """
         words, years = self._split_name(name)
-        found = self._find_named(words)
-        if not words and years:
-            found = set().union(*map(self._find_year, years))
+        if years and not words:
+            found = self._find_year(years[0])
+        else:
+            found = self._find_named(words)
         for year in years:
             found = found & self._find_year(year)
         return frozenset(found)
@@ -109,7 +120,9 @@ class NameIndex:
     def find_other_vintages(self, name: str) -> frozenset[int]:
         """Return the numbers of the wines with this name, whatever year it asks for."""
         words, years = self._split_name(name)
-        return frozenset(self._find_named(words)) if years else frozenset()
+        if not years:
+            return frozenset()
+        return frozenset(self._find_named(words))
 
     def find_mentioned(self, name: str) -> list[int]:
         """Return the numbers of the wines whose own name or producer is in a longer text.
@@ -117,7 +130,7 @@ class NameIndex:
         "A bottle called Deseado that I had in Chile" mentions "Deseado". Only those with the most
         words are meant.
         """
-        counts = self._own_parts.count_words({*split_words(name)})
+        counts = self._own_parts.count_words(split_words(name))
         most = max(counts.values(), default=0)
         return sorted(number for number, count in counts.items() if count == most)
 
@@ -126,22 +139,29 @@ class NameIndex:
 
         "Tignanello Riserva" is close to the only wine with the word "Tignanello".
         """
-        words = _telling_words(self._split_name(name)[0])
-        sharing: list[int] = []
-        for word in sorted(words, key=len, reverse=True):
-            numbers = self._by_name.get(word, set())
-            if len(word) >= MIN_TELLING_LETTERS and len(numbers) <= MAX_SHARING:
-                sharing += sorted(numbers)
-        candidates = self._similar.find("".join(words), MIN_CLOSE_SHARE)
+        words, _ = self._split_name(name)
+        telling = _telling_words(words)
+        closest = self._find_sharing_word(telling)
+        candidates = self._similar.find("".join(telling), MIN_CLOSE_SHARE)
         matches = process.extract(
-            " ".join(words),
+            " ".join(telling),
             {number: self._names[number] for number in candidates},
             scorer=fuzz.token_set_ratio,
             score_cutoff=MIN_CLOSE_SCORE,
             limit=MAX_SIMILAR,
         )
-        similar = [number for _, _, number in matches]
-        return list(dict.fromkeys((*sharing, *similar)))
+        for _, _, number in matches:
+            closest.append(number)
+        return list(dict.fromkeys(closest))
+
+    def _find_sharing_word(self, words: Sequence[str]) -> list[int]:
+        """Return the wines that share one of these words with few others, longest words first."""
+        sharing: list[int] = []
+        for word in sorted(words, key=len, reverse=True):
+            numbers = self._by_name.get(word, set())
+            if len(word) >= MIN_TELLING_LETTERS and len(numbers) <= MAX_SHARING:
+                sharing += sorted(numbers)
+        return sharing
 
     def _split_name(self, name: str) -> tuple[list[str], list[int]]:
         """Return the words of a name, and its years; "09" is one unless a wine is called so."""
@@ -153,9 +173,7 @@ class NameIndex:
             elif int(word) in YEARS:
                 years.append(int(word))
             elif len(word) == SHORT_YEAR_DIGITS and word not in self._by_any:
-                this_year = datetime.now(UTC).year
-                year = this_year - this_year % 100 + int(word)
-                years.append(year if year <= this_year else year - 100)
+                years.append(_full_year(int(word)))
             else:
                 words.append(word)
         return list(dict.fromkeys(words)), years
@@ -166,13 +184,19 @@ class NameIndex:
         "Weil Riesling" is that of Robert Weil, though "weil" is "because" in German.
         """
         telling = _telling_words(words)
-        found = self._find_words(telling) or self._find_squeezed(telling)
-        found = found or self._find_at_end(telling)
+        found = self._find_words(telling)
+        if not found:
+            found = self._find_squeezed(telling)
+        if not found:
+            found = self._find_at_end(telling)
         found = self._without_other_estates(telling, found)
         for word in words:
             is_article = len(word) < MIN_COMMON_LETTERS and word not in UNNAMED_WORDS
-            if word not in telling and not is_article:
-                found = found & self._by_name.get(word, set()) or found
+            if word in telling or is_article:
+                continue
+            with_word = found & self._by_name.get(word, set())
+            if with_word:
+                found = with_word
         return found
 
     def _without_other_estates(self, words: Sequence[str], found: set[int]) -> set[int]:
@@ -180,20 +204,15 @@ class NameIndex:
 
         "Château Margaux" is no Margaux of Château Palmer.
         """
+        others: set[int] = set()
         for estate, name in pairwise(words):
             if estate not in ESTATE_WORDS:
                 continue
-            with_name = self._by_any.get(name, set())
-            kept: set[int] = set()
-            for number in found:
+            for number in found & self._by_any.get(name, set()):
                 producer = self._producer_words[number]
-                is_other = (
-                    estate in producer and name not in producer and number in with_name
-                )
-                if not is_other:
-                    kept.add(number)
-            found = kept
-        return found
+                if estate in producer and name not in producer:
+                    others.add(number)
+        return found - others
 
     def _find_at_end(self, words: Sequence[str]) -> set[int]:
         """Return the wines with the last of these words, if these have a whole producer.
@@ -201,24 +220,21 @@ class NameIndex:
         What guests say before a name is in no wine: "je suis à la recherche de Michel Lynch". What
         follows it tells the wine: "Penfolds Bin 707" is no other wine of Penfolds.
         """
-        start = next(
-            (i for i, word in enumerate(words) if word in self._by_any), len(words)
-        )
-        rest = words[start:]
-        if start == 0 or not rest:
+        if not words or words[0] in self._by_any:
             return set()
-        own = {*rest}
-        found = self._find_words(rest)
-        return {number for number in found if self._has_whole_producer(number, own)}
-
-    def _has_whole_producer(self, number: int, words: set[str]) -> bool:
-        producer = self._producers[number]
-        return bool(producer) and producer <= words
+        name = list(dropwhile(lambda word: word not in self._by_any, words))
+        with_producer: set[int] = set()
+        for number in self._find_words(name):
+            producer = self._producers[number]
+            if producer and producer <= {*name}:
+                with_producer.add(number)
+        return with_producer
 
     def _find_year(self, year: int) -> set[int]:
-        return self._numbers_by_vintage.get(year, set()) | self._by_name.get(
-            str(year), set()
-        )
+        """Return the wines of a vintage, and those with the year in their name."""
+        of_vintage = self._numbers_by_vintage.get(year, set())
+        with_name = self._by_name.get(str(year), set())
+        return of_vintage | with_name
 
     def _find_words(self, words: Sequence[str]) -> set[int]:
         """Return the wines that have every word, or one like it.
@@ -230,12 +246,12 @@ class NameIndex:
         if len(words) > 1:
             indexes.insert(0, self._by_name)
         for index in indexes:
-            if found := _find_exact(words, index):
+            found = _find_exact(words, index)
+            if found:
                 return found
-        if found := _find_all(words, self._find_word):
+        found = _find_all(words, self._find_word)
+        if found or len(words) < 2:
             return found
-        if len(words) < 2:
-            return set()
         return _find_all(words, self._find_word_or_alike)
 
     def _find_word_or_alike(self, word: str) -> set[int]:
@@ -249,24 +265,27 @@ class NameIndex:
         """Return the wines that have a word; if none has, those with the nearest ones."""
         if word in self._by_any:
             return self._by_any[word]
-        edits = next((edits for letters, edits in MAX_EDITS if len(word) >= letters), 0)
-        return self._find_alike(word, edits)
+        for min_letters, max_edits in MAX_EDITS:
+            if len(word) >= min_letters:
+                return self._find_alike(word, max_edits)
+        return set()
 
-    def _find_alike(self, word: str, edits: int) -> set[int]:
+    def _find_alike(self, word: str, max_edits: int) -> set[int]:
         """Return the wines with the nearest other words, which differ in so many letters at most.
 
         Short words, numbers, and the names of places and grapes are not another's misspelling.
         """
-        if (
-            len(word) < MIN_EDITED_LETTERS
-            or not word.isalpha()
-            or word in _known_words()
-        ):
+        if len(word) < MIN_EDITED_LETTERS or not word.isalpha():
             return set()
-        others = self._spellings.find(word, edits)
-        nearest = min(others.values(), default=0)
-        words = [other for other, distance in others.items() if distance == nearest]
-        return set().union(*(self._by_any[other] for other in words))
+        if word in _known_words():
+            return set()
+        distances = self._spellings.find(word, max_edits)
+        nearest = min(distances.values(), default=0)
+        found: set[int] = set()
+        for other, distance in distances.items():
+            if distance == nearest:
+                found |= self._by_any[other]
+        return found
 
     def _find_squeezed(self, words: Sequence[str]) -> set[int]:
         """Return the wines whose names have these words, wherever the spaces are."""
@@ -291,9 +310,19 @@ class NameIndex:
         return {number for text, _, number in matches if len(text) >= len(squeezed)}
 
 
-def _add(index: NumbersByWord, words: Iterable[str], number: int) -> None:
+def _add_words(index: NumbersByWord, words: Iterable[str], number: int) -> None:
     for word in words:
         index[word].add(number)
+
+
+def _full_year(short_year: int) -> int:
+    """Return the last year that ends so: 09 is 2009, and 98 is 1998."""
+    this_year = datetime.now(UTC).year
+    century = this_year - this_year % 100
+    year = century + short_year
+    if year > this_year:
+        return year - 100
+    return year
 
 
 def _find_exact(words: Sequence[str], index: NumbersByWord) -> set[int]:
@@ -307,49 +336,56 @@ def _find_exact(words: Sequence[str], index: NumbersByWord) -> set[int]:
 
 def _find_all(words: Sequence[str], find: Callable[[str], set[int]]) -> set[int]:
     """Return the wines that are found by each of the words; empty without any word."""
-    found: set[int] | None = None
-    for word in words:
-        with_word = find(word)
-        found = with_word if found is None else found & with_word
+    if not words:
+        return set()
+    found = find(words[0])
+    for word in words[1:]:
         if not found:  # a look for the other words would be in vain
             return set()
-    return found or set()
+        found = found & find(word)
+    return found
 
 
-def _words_of(entry: Entry) -> tuple[list[str], list[str], list[str]]:
-    """Return the words of a wine's name and producer, of its places, and of its grapes."""
-    wine = entry.wine
-    places = [wine.appellation, wine.region, wine.country]
-    for region in (wine.appellation, wine.region):
-        places += synonyms("regions", region)
-    grapes = [name for grape in wine.grapes for name in synonyms("grapes", grape)]
-    names = (f"{wine.producer} {wine.name}", " ".join(places), " ".join(grapes))
-    own, place, grape = (split_words(text) for text in names)
-    return own, place, grape
+def _place_names(wine: Wine) -> str:
+    """Return the names of the places of a wine, with the synonyms of its regions."""
+    names = [wine.appellation, wine.region, wine.country]
+    names += synonyms("regions", wine.appellation)
+    names += synonyms("regions", wine.region)
+    return " ".join(names)
+
+
+def _grape_names(wine: Wine) -> str:
+    """Return the synonyms of the grapes of a wine, themselves included."""
+    names: list[str] = []
+    for grape in wine.grapes:
+        names += synonyms("grapes", grape)
+    return " ".join(names)
 
 
 def _own_words(text: str) -> frozenset[str]:
     """Return the telling words of a producer or a name; none of "Chardonnay", which many have."""
     words = frozenset(_telling_words(split_words(text)))
-    has_long_word = any(
-        len(word) >= MIN_TELLING_LETTERS for word in words - _known_words()
-    )
-    return words if has_long_word else frozenset()
+    for word in words - _known_words():
+        if len(word) >= MIN_TELLING_LETTERS:
+            return words
+    return frozenset()
 
 
 def _telling_words(words: Iterable[str]) -> list[str]:
     """Return the words that tell wines apart: no common ones, and no article as in "l'Opus"."""
-    return [
-        word
-        for word in words
-        if word not in ignored_words() and (len(word) > 1 or word.isdecimal())
-    ]
+    ignored = ignored_words()
+    telling: list[str] = []
+    for word in words:
+        is_letter = len(word) == 1 and not word.isdecimal()
+        if not is_letter and word not in ignored:
+            telling.append(word)
+    return telling
 
 
 @cache
 def _known_words() -> frozenset[str]:
     """Return the words of the names of grapes and regions, which are not another's misspelling."""
-    names = (*known_names("grapes"), *known_names("regions"), *load_profiles())
+    names = [*known_names("grapes"), *known_names("regions"), *load_profiles()]
     return frozenset(split_words(" ".join(names)))
 
 

@@ -23,6 +23,7 @@ from collections import Counter
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from itertools import groupby
 from math import inf
+from operator import itemgetter
 from statistics import median
 from typing import Final, NamedTuple
 
@@ -130,8 +131,9 @@ class Candidate(NamedTuple):
 def extract_words(text: str) -> tuple[str, ...]:
     """Return the normalised words of `text`, each once, without stop words and filler words."""
     ignored = stop_words() | FILLER_WORDS
-    terms = dict.fromkeys(word for word in split_words(text) if word not in ignored)
-    return tuple(terms)[:MAX_WORDS]
+    words = [word for word in split_words(text) if word not in ignored]
+    unique_words = tuple(dict.fromkeys(words))
+    return unique_words[:MAX_WORDS]
 
 
 def find_best(
@@ -141,18 +143,18 @@ def find_best(
     matches: Mapping[int, float],
     like: Wine | None,
 ) -> list[Candidate]:
-    """Return the best candidates in order. `matches` are the numbers of wines that match the text.
+    """Return the best candidates in order.
 
-    Their values say how well.
+    `matches` are the wines that match the text, by their numbers; the values say how well.
     """
     text_matches = matches if extract_words(query.text) else None
-    first_keys = [*_first_keys(query, text_matches)]
-    counts = [*_points(query, soft)]
-    other_keys = [*_other_keys(query, text_matches, like)]
+    first_keys = list(_first_keys(query, text_matches))
+    point_keys = list(_points(query, soft))
+    other_keys = list(_other_keys(query, text_matches, like))
     seed = query.model_dump_json(exclude=UNSHUFFLED)
     factor = (zlib.crc32(seed.encode()) >> 2) | 1  # at most 30 bits, and never 0
     candidates: list[Candidate] = []
-    for first, points, entry in _find_front(entries, first_keys, counts):
+    for first, points, entry in _find_front(entries, first_keys, point_keys):
         others = tuple([key(entry) for key in other_keys])
         shuffle = (entry.shuffle * factor) % SHUFFLE_PRIME
         candidates.append(Candidate(first, points, others, shuffle, entry))
@@ -160,7 +162,7 @@ def find_best(
 
 
 def _find_front(
-    entries: Sequence[Entry], first_keys: Sequence[Key], counts: Sequence[Key]
+    entries: Sequence[Entry], first_keys: Sequence[Key], point_keys: Sequence[Key]
 ) -> list[tuple[Ranks, float, Entry]]:
     """Return the wines that may be among the best, by what comes first and by their points.
 
@@ -169,12 +171,18 @@ def _find_front(
     ranked: list[tuple[Ranks, float, Entry]] = []
     for entry in entries:
         first = tuple([key(entry) for key in first_keys])
-        points = -sum([count(entry) for count in counts])
+        points = -sum([key(entry) for key in point_keys])  # the lowest rank is best
         ranked.append((first, points, entry))
     if len(ranked) <= CANDIDATES:
         return ranked
-    best = heapq.nsmallest(CANDIDATES, [(first, points) for first, points, _ in ranked])
-    return [each for each in ranked if each[:2] <= best[-1]]
+    all_ranks = [(first, points) for first, points, _ in ranked]
+    best_ranks = heapq.nsmallest(CANDIDATES, all_ranks)
+    last_of_best = best_ranks[-1]
+    front: list[tuple[Ranks, float, Entry]] = []
+    for first, points, entry in ranked:
+        if (first, points) <= last_of_best:
+            front.append((first, points, entry))
+    return front
 
 
 def _order(candidate: Candidate) -> tuple[Ranks, float, Ranks, int, str]:
@@ -228,9 +236,12 @@ def _named_words(name: str) -> Key:
     They are what is meant before wines that only have the place or the grape.
     """
     words = frozenset(split_words(name))
-    return lambda entry: (
-        -len(words.intersection(split_words(f"{entry.name} {entry.wine.producer}")))
-    )
+
+    def rank(entry: Entry) -> int:
+        own_words = split_words(f"{entry.name} {entry.wine.producer}")
+        return -len(words.intersection(own_words))
+
+    return rank
 
 
 def _points(query: WineQuery, soft: Filters) -> Iterator[Key]:
@@ -251,19 +262,25 @@ def _points_if(is_met: Predicate, points: int) -> Key:
 
 
 def _scale_points(name: str, requested: Sequence[str]) -> Key:
-    """Return the points for a value on a scale: half of them for the neighbours of a requested."""
-    field, scale = FIELDS_BY_FILTER[name], SCALES[name]
+    """Return the points for a value on a scale: half of them for a neighbour of a requested one."""
+    field = FIELDS_BY_FILTER[name]
+    scale = SCALES[name]
     points_by_value: dict[str | None, int] = {}
     for index, value in enumerate(scale):
         steps = min(abs(index - scale.index(other)) for other in requested)
-        points_by_value[value] = POINTS[name] // 2**steps if steps < 2 else 0
+        if steps == 0:
+            points_by_value[value] = POINTS[name]
+        elif steps == 1:
+            points_by_value[value] = POINTS[name] // 2
     return lambda entry: points_by_value.get(getattr(entry.wine, field), 0)
 
 
 def _food_points(foods: frozenset[Food]) -> Key:
     def points(entry: Entry) -> int:
-        count = len(foods.intersection(entry.wine.foods))
-        return POINTS["foods"] + EXTRA_FOOD_POINTS * (count - 1) if count else 0
+        suited = len(foods.intersection(entry.wine.foods))
+        if not suited:
+            return 0
+        return POINTS["foods"] + EXTRA_FOOD_POINTS * (suited - 1)
 
     return points
 
@@ -274,7 +291,9 @@ def _grape_points(grapes: set[str]) -> Key:
     def points(entry: Entry) -> int:
         if grapes.isdisjoint(entry.grapes):
             return 0
-        return POINTS["grapes"] if entry.grapes[0] in grapes else POINTS["grapes"] // 2
+        if entry.grapes[0] in grapes:
+            return POINTS["grapes"]
+        return POINTS["grapes"] // 2
 
     return points
 
@@ -285,42 +304,48 @@ def rank_by_preference(
     """Return candidates with sort keys, in order: named in the text first, expensive ones last.
 
     What comes before everything else outweighs both, and so do the points for soft filters.
+    Candidates keep their order if the query orders them by a price, a name or another wine.
     """
-    if query.order != "match" or query.name:
+    if query.order != "match" or query.name or query.like:
         return [((), candidate) for candidate in candidates]
-    counts = _count_named_words(query.text, candidates)
-    max_price = inf
-    prices = [
-        found.entry.price for found in candidates if found.entry.price is not None
-    ]
-    if prices and all(limit is None for limit in query.price_limits):
-        max_price = EXPENSIVE_FACTOR * median(prices)
+    naming_words = _find_naming_words(query.text)
+    max_price = _find_expensive_price(candidates, query)
     has_points = any(getattr(query, name) for name in query.soft)
     ranked: list[tuple[Ranks, Candidate]] = []
-    for candidate, count in zip(candidates, counts, strict=True):
+    for candidate in candidates:
+        entry = candidate.entry
         points = candidate.points if has_points else 0.0
-        is_expensive = (candidate.entry.price or 0) > max_price
-        ranked.append(((*candidate.first, points, -count, is_expensive), candidate))
-    return sorted(ranked, key=lambda item: item[0])
+        named_words = 0
+        if naming_words:
+            words = split_words(f"{entry.name} {entry.wine.producer} {entry.origin}")
+            named_words = len(naming_words.intersection(words))
+        is_expensive = entry.price is not None and entry.price > max_price
+        ranks = (*candidate.first, points, -named_words, is_expensive)
+        ranked.append((ranks, candidate))
+    return sorted(ranked, key=itemgetter(0))
 
 
-def _count_named_words(text: str, candidates: Sequence[Candidate]) -> list[int]:
-    """Return how many words of each wine's name, producer and origin are in `text`.
+def _find_expensive_price(candidates: Sequence[Candidate], query: WineQuery) -> float:
+    """Return the price above which wines are expensive; infinity if the query limits prices."""
+    prices: list[float] = []
+    for candidate in candidates:
+        if candidate.entry.price is not None:
+            prices.append(candidate.entry.price)
+    has_limit = any(limit is not None for limit in query.price_limits)
+    if has_limit or not prices:
+        return inf
+    return EXPENSIVE_FACTOR * median(prices)
 
-    Grapes and filter words do not count: they do not identify a wine.
+
+def _find_naming_words(text: str) -> set[str]:
+    """Return the words of a text that may be of a wine's name, producer or origin.
+
+    Grapes and filter words are none: they do not identify a wine.
     """
     text = f" {normalize(text)} "
     for name in sorted(known_names("grapes"), key=len, reverse=True):
         text = text.replace(f" {name} ", " ")
-    terms = {*extract_words(text)} - FILTER_WORDS
-    if not terms:
-        return [0] * len(candidates)
-    counts: list[int] = []
-    for candidate in candidates:
-        entry = candidate.entry
-        words = split_words(f"{entry.name} {entry.wine.producer} {entry.origin}")
-        counts.append(len(terms.intersection(words)))
-    return counts
+    return {*extract_words(text)} - FILTER_WORDS
 
 
 def choose_varied(ranked: Sequence[tuple[Ranks, Candidate]], limit: int) -> list[Entry]:
@@ -329,7 +354,7 @@ def choose_varied(ranked: Sequence[tuple[Ranks, Candidate]], limit: int) -> list
     trait_counts: Counter[tuple[str, object]] = Counter()
 
     def count_repeats(entry: Entry) -> tuple[int, ...]:
-        producer, place, band = (trait_counts[trait] for trait in _traits(entry))
+        producer, place, band = [trait_counts[trait] for trait in _traits(entry)]
         # Place and band weigh the same; of equal sums, the smaller band count wins.
         is_alcohol_free = entry.wine.style is Style.ALCOHOL_FREE  # rarely wanted
         return producer, place + band, band, is_alcohol_free
@@ -348,8 +373,14 @@ def choose_varied(ranked: Sequence[tuple[Ranks, Candidate]], limit: int) -> list
 
 def _traits(entry: Entry) -> Sequence[tuple[str, object]]:
     """Return what should vary between the chosen wines."""
-    band = entry.price and bisect(PRICE_BANDS_EUR, entry.price)
-    return ("producer", entry.wine.producer), ("place", entry.origin), ("band", band)
+    price_band: int | None = None
+    if entry.price is not None:
+        price_band = bisect(PRICE_BANDS_EUR, entry.price)
+    return [
+        ("producer", entry.wine.producer),
+        ("place", entry.origin),
+        ("band", price_band),
+    ]
 
 
 def _distance_from(wine: Wine) -> Key:
@@ -375,11 +406,8 @@ def _distance_from(wine: Wine) -> Key:
         total += 1.0 * acidities[other.acidity]
         total += 0.5 * _value_distance(country, entry.country)
         if grapes:  # the Jaccard distance
-            total += 3.0 * (
-                1
-                - len(grapes.intersection(entry.grapes))
-                / len(grapes.union(entry.grapes))
-            )
+            shared = len(grapes.intersection(entry.grapes))
+            total += 3.0 * (1 - shared / len(grapes.union(entry.grapes)))
         if region.strip():
             total += 1.5 * (region not in entry.origin)
         if price:
@@ -399,11 +427,17 @@ def _scale_distances(name: str, value: str | None) -> Mapping[str | None, float]
     """Return the distance of each value of an ordered scale, whose ends are 1 apart."""
     scale = SCALES[name]
     distances: dict[str | None, float] = dict.fromkeys((None, *scale), UNKNOWN_DISTANCE)
-    if value is not None:
-        for index, other in enumerate(scale):
-            distances[other] = abs(scale.index(value) - index) / (len(scale) - 1)
+    if value is None:
+        return distances
+    last_index = len(scale) - 1
+    for index, other in enumerate(scale):
+        steps = abs(scale.index(value) - index)
+        distances[other] = steps / last_index
     return distances
 
 
 def _price_distance(price: float, other: float | None) -> float:
-    return UNKNOWN_DISTANCE if other is None else abs(other - price) / (other + price)
+    """Return 0 for equal prices, and nearly 1 for prices that are far apart."""
+    if other is None:
+        return UNKNOWN_DISTANCE
+    return abs(other - price) / (other + price)

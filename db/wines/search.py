@@ -4,7 +4,7 @@ Hard filters exclude wines and soft filters rank them. A short result says which
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from agent.sommelier.queries import WineQuery, WineSearchResult
@@ -46,29 +46,28 @@ class WineIndex:
         if query.like and like is None:
             return WineSearchResult()
         matches = self._match_text(query.text)
-        named = self._names.find(query.name) if query.name else None
+        named: Collection[int] | None = None
+        if query.name:
+            named = self._names.find(query.name)
         narrowing = _Narrowing(query, matches, named)
         entries = self._select_entries(query, named)
         found = narrowing.find(entries)
         chosen: list[Entry] = []
-        for entries_alike in _split_by_allergens(found, query, narrowing.soft):
-            best = find_best(entries_alike, query, narrowing.soft, matches or {}, like)
-            ranked = (
-                [((), item) for item in best]
-                if like
-                else rank_by_preference(best, query)
-            )
+        for group in _split_by_allergens(found, query, narrowing.soft):
+            best = find_best(group, query, narrowing.soft, matches or {}, like)
+            ranked = rank_by_preference(best, query)
             chosen += choose_varied(ranked, query.limit - len(chosen))
         result = WineSearchResult(
-            wines=tuple(entry.wine for entry in chosen),
+            wines=tuple([entry.wine for entry in chosen]),
             total=len(found),
             unmet_filters=narrowing.list_unmet(chosen),
         )
         if len(found) < MIN_WINES:
             relax = self._count_relaxed(query, narrowing, entries, found)
             result = result.model_copy(update={"relax": relax})
-        if named is not None and not named:
-            result = result.model_copy(update=self._find_similar(query.name, narrowing))
+        if query.name and not named:
+            similar = self._find_similar(query.name, narrowing)
+            result = result.model_copy(update=similar)
         return result
 
     def _match_text(self, text: str) -> Matches | None:
@@ -85,9 +84,10 @@ class WineIndex:
 
         These are the `named` ones only, if the query asks for a name.
         """
-        entries = self._entries
-        if named is not None:
-            entries = [self._entries[number] for number in sorted(named)]
+        if named is None:
+            entries = self._entries
+        else:
+            entries = self._entries_of(sorted(named))
         if query.like:
             entries = [entry for entry in entries if entry.wine.id != query.like]
         if query.offer is None:
@@ -128,13 +128,15 @@ class WineIndex:
             "closest": self._names.find_closest(name),
         }
         for field, numbers in ways.items():
-            near = narrowing.select_but_for_name(
-                [self._entries[number] for number in numbers]
-            )
+            near = narrowing.select_but_for_name(self._entries_of(numbers))
             if near:
-                near.sort(key=lambda entry: not entry.in_stock)
-                return {field: tuple(entry.wine for entry in near[:MAX_CLOSEST])}
+                in_stock_first = sorted(near, key=lambda entry: not entry.in_stock)
+                closest = in_stock_first[:MAX_CLOSEST]
+                return {field: tuple([entry.wine for entry in closest])}
         return {}
+
+    def _entries_of(self, numbers: Iterable[int]) -> list[Entry]:
+        return [self._entries[number] for number in numbers]
 
 
 def _split_by_allergens(
@@ -145,7 +147,9 @@ def _split_by_allergens(
     What a label does not declare may be in a wine all the same, so such wines come later. But a
     wine that suits the dish and must be asked about comes before one that does not suit it.
     """
-    avoided = {*query.without_allergens, *(NON_VEGAN_ALLERGENS if query.vegan else ())}
+    avoided = {*query.without_allergens}
+    if query.vegan:
+        avoided |= NON_VEGAN_ALLERGENS
     if not avoided:
         return [found]
     suited_and_known: list[Entry] = []
@@ -155,11 +159,14 @@ def _split_by_allergens(
     for entry in found:
         is_suited = all(is_met(entry) for is_met in soft.values())
         is_known = all(entry.wine.is_known_to_lack(allergen) for allergen in avoided)
-        if is_suited:
-            group = suited_and_known if is_known else suited
+        if is_suited and is_known:
+            suited_and_known.append(entry)
+        elif is_suited:
+            suited.append(entry)
+        elif is_known:
+            known.append(entry)
         else:
-            group = known if is_known else others
-        group.append(entry)
+            others.append(entry)
     return [suited_and_known, suited, known, others]
 
 
@@ -175,12 +182,13 @@ class _Narrowing:
         filters = build_filters(query)
         if named is not None:
             filters[NAME_FILTER] = lambda entry: entry.number in named
-        self.soft: Filters = {
-            name: filters[name] for name in filters if name in query.soft
-        }
-        self._hard: Filters = {
-            name: filters[name] for name in filters if name not in query.soft
-        }
+        self.soft: Filters = {}
+        self._hard: Filters = {}
+        for name, is_met in filters.items():
+            if name in query.soft:
+                self.soft[name] = is_met
+            else:
+                self._hard[name] = is_met
         self._query = query
         self._matches = matches
 
@@ -211,11 +219,11 @@ class _Narrowing:
                 failing_one[unmet[0]].append(entry)
         counts: dict[str, int] = {}
         for name in self._hard:
-            if name != NAME_FILTER:
-                without = [*passing, *failing_one[name]]
-                counts[name] = len(
-                    self._select_matching(without, {*self._hard} - {name})
-                )
+            if name == NAME_FILTER:
+                continue
+            other_filters = {*self._hard} - {name}
+            found = self._select_matching(passing + failing_one[name], other_filters)
+            counts[name] = len(found)
         return counts
 
     def _find_unmet(self, entry: Entry) -> list[str]:
@@ -231,12 +239,10 @@ class _Narrowing:
     def list_unmet(self, entries: Sequence[Entry]) -> dict[str, tuple[str, ...]]:
         """Return the soft filters that wines do not meet, and the offer, by ids of the wines."""
         unmet: dict[str, tuple[str, ...]] = {}
+        offer = self._query.offer
         for entry in entries:
             names = [name for name, is_met in self.soft.items() if not is_met(entry)]
-            if (
-                self._query.offer is not None
-                and entry.wine.offers[0].kind != self._query.offer
-            ):
+            if offer is not None and entry.wine.offers[0].kind != offer:
                 names.append(OFFER_FILTER)
             if names:
                 unmet[entry.wine.id] = tuple(names)
@@ -244,7 +250,9 @@ class _Narrowing:
 
     def _select_matching(self, entries: list[Entry], hard: set[str]) -> list[Entry]:
         """Return the wines that match the text, if the filters say nothing of what is wanted."""
-        is_wanted_told = {*hard, *self.soft} - UNTOLD_FILTERS
-        if self._matches is None or self._query.like or is_wanted_told:
+        if self._matches is None or self._query.like:
+            return entries
+        telling_filters = {*hard, *self.soft} - UNTOLD_FILTERS
+        if telling_filters:
             return entries
         return [entry for entry in entries if entry.number in self._matches]

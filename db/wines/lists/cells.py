@@ -48,8 +48,10 @@ def is_number(text: str) -> bool:
 
 def find_currency(text: str) -> Currency | None:
     """Return the currency in a text like `Preis (CHF)` or `12 €`; None if there is none."""
-    for part in (*normalize(text).split(), *text):
-        if currency := parse_currency(part):
+    words_and_signs = [*normalize(text).split(), *text]
+    for part in words_and_signs:
+        currency = parse_currency(part)
+        if currency:
             return currency
     return None
 
@@ -60,8 +62,9 @@ def read_style(text: str, allowed: Collection[str] = tuple(Style)) -> str:
     for name, phrases in load_words()["styles"].items():
         if name not in allowed:
             continue
-        if any(f" {phrase} " in padded for phrase in (*phrases, normalize(name))):
-            return name
+        for phrase in [*phrases, normalize(name)]:
+            if f" {phrase} " in padded:
+                return name
     return text.lower()
 
 
@@ -72,10 +75,13 @@ def read_colour(text: str) -> str:
 
 def read_count(text: str) -> int | None:
     """Return the whole number in a cell such as `12`, `12.0`, `1.200` or `-3`, or None."""
-    whole, _, decimals = read_number(text.removeprefix("-")).partition(".")
+    number = read_number(text.removeprefix("-"))
+    whole, _, decimals = number.partition(".")
     if not whole.isdecimal() or decimals.strip("0"):
         return None
-    return -int(whole) if text.startswith("-") else int(whole)
+    if text.startswith("-"):
+        return -int(whole)
+    return int(whole)
 
 
 def read_stock(text: str) -> str:
@@ -83,53 +89,73 @@ def read_stock(text: str) -> str:
     count = read_count(text)
     if count is None:
         return translate_word("words", text)
-    return "yes" if count > 0 else "no"
+    if count > 0:
+        return "yes"
+    return "no"
 
 
 def translate_word(table: str, text: str) -> str:
     """Return the value that a table of `words.toml` gives for a cell, or else the cell."""
     word = normalize(text)
-    for name, known in load_words()[table].items():
-        if word in known:
+    for name, synonyms_of_name in load_words()[table].items():
+        if word in synonyms_of_name:
             return name
     return text.lower()
 
 
 def read_country(text: str) -> str:
     """Return the English name of a country, or else the cell."""
-    is_known = normalize(text) in known_names("countries")
-    return synonyms("countries", text)[0].title() if is_known else text
+    if normalize(text) not in known_names("countries"):
+        return text
+    usual_name = synonyms("countries", text)[0]
+    return usual_name.title()
 
 
 def split_list(text: str, read: Callable[[str], str] = str.lower) -> list[str]:
     """Return the unique items of a list, each converted by `read`."""
-    parts = (part.strip(" .") for part in text.translate(LIST_SEPARATORS).split(";"))
-    return list(dict.fromkeys(filter(None, map(read, parts))))
+    items: list[str] = []
+    for part in text.translate(LIST_SEPARATORS).split(";"):
+        item = read(part.strip(" ."))
+        if item and item not in items:
+            items.append(item)
+    return items
 
 
 def strip_percentage(grape: str) -> str:
     """Return the name of a grape without its share: "95% Sangiovese"."""
-    return " ".join(word for word in grape.split() if not word[:1].isdecimal())
+    words = [word for word in grape.split() if not word[:1].isdecimal()]
+    return " ".join(words)
+
+
+def read_allergen(text: str) -> str:
+    """Return the allergen that a word names, or else the word."""
+    return translate_word("allergens", text)
 
 
 def make_slug(text: str) -> str:
     """Return an id in lower-case ASCII, such as `trimbach-riesling-2021`; it may be empty."""
-    return "-".join(word for word in normalize(text).split() if word.isascii())
+    words = [word for word in normalize(text).split() if word.isascii()]
+    return "-".join(words)
 
 
 def read_cell(field: str, text: str) -> object:
     """Return what a cell says of a field of `Wine`: by its own reader, or else by its type."""
-    if reader := CELL_READERS.get(field):
+    reader = CELL_READERS.get(field)
+    if reader:
         return reader(text)
     annotation = Wine.model_fields[field].annotation
     if get_origin(annotation) is tuple:
         return split_list(text)
-    kind = (get_args(annotation) or (annotation,))[0]
+    # `int | None` has the arguments `int` and `NoneType`, `int` has none.
+    kinds = get_args(annotation) or (annotation,)
+    kind = kinds[0]
     if issubclass(kind, bool):
         return translate_word("words", text)
     if issubclass(kind, int | float):
         return read_number(text)
-    return canonicalize(text) if issubclass(kind, StrEnum) else text
+    if issubclass(kind, StrEnum):
+        return canonicalize(text)
+    return text
 
 
 CELL_READERS: Final[Mapping[str, Callable[[str], object]]] = {
@@ -144,8 +170,6 @@ CELL_READERS: Final[Mapping[str, Callable[[str], object]]] = {
     "acidity": lambda text: translate_word("levels", text),
     "tannin": lambda text: translate_word("levels", text),
     "notes": lambda text: cut(text, MAX_NOTE_CHARS),
-    "allergens": lambda text: split_list(
-        text, lambda word: translate_word("allergens", word)
-    ),
+    "allergens": lambda text: split_list(text, read_allergen),
 }
 """How the cells of a field are read that its type does not tell."""

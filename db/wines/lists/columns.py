@@ -1,6 +1,6 @@
 """Find the field that each column of a list holds, by its name and its cells."""
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Final
 
@@ -126,3 +126,8 @@ def filled_cells(columns: Iterable[str], cells: Iterable[str]) -> dict[str, str]
         if field and cell:
             filled[field] = cell
     return filled
+
+
+def drop_empty(cells: Mapping[str, str]) -> dict[str, str]:
+    """Return the cells that are not empty."""
+    return {field: cell for field, cell in cells.items() if cell}

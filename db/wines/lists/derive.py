@@ -4,7 +4,7 @@ What cannot be known stays unknown.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Final
@@ -63,49 +63,73 @@ def complete(cells: Mapping[str, str], clues: Sequence[str]) -> Completed:
     known = dict(cells)
     if read_style(known.get("style", "")) not in set(Style):
         known.pop("style", None)  # such as "wine"
-    texts = [
-        *clues,
-        cells.get("name", ""),
-        cells.get("appellation", ""),
-        cells.get("region", ""),
-    ]
-    facts = [fact for text in texts for fact in find_facts(text)]
-    place = _find_place(facts, known.get("country", ""))
-    derived = _derive_place(known, facts, place)
-    grapes = _find_grapes(known, facts, place)
+    told = _Told()
+    for clue in clues:
+        told.add(clue)
+    for column in ("name", "appellation", "region"):
+        told.add(cells.get(column, ""))
+
+    place = _find_place(told.places, known.get("country", ""))
+    found = _derive_place(known, told.countries, place)
+    grapes = _find_grapes(known, told.grapes, place)
+    found["grapes"] = "; ".join(grapes)
     style = known.get("style", "") or _find_style(clues, cells, place, grapes)
-    found = {
-        **derived,
-        "grapes": "; ".join(grapes),
-        "style": style,
-        "colour": _find_colour(style, facts),
-        "sweetness": next((fact.sweetness for fact in facts if fact.sweetness), ""),
-    }
-    new = {
-        field: value for field, value in found.items() if value and field not in known
-    }
+    found["style"] = style
+    found["colour"] = _find_colour(style, told.styles)
+    if told.sweetness:
+        found["sweetness"] = told.sweetness[0]
+    new: dict[str, str] = {}
+    for column, value in found.items():
+        if value and column not in known:
+            new[column] = value
     return Completed(known | new, tuple(new))
 
 
-def _find_place(facts: Sequence[NameFact], country: str) -> WinePlace | None:
+@dataclass(slots=True)
+class _Told:
+    """What texts tell of a wine, each kind in the order of the texts."""
+
+    styles: list[str] = field(default_factory=list)
+    sweetness: list[str] = field(default_factory=list)
+    grapes: list[str] = field(default_factory=list)
+    countries: list[str] = field(default_factory=list)
+    places: list[WinePlace] = field(default_factory=list)
+
+    def add(self, text: str) -> None:
+        """Add what the names in a text stand for."""
+        for fact in find_facts(text):
+            if fact.style:
+                self.styles.append(fact.style)
+            if fact.sweetness:
+                self.sweetness.append(fact.sweetness)
+            if fact.grape:
+                self.grapes.append(fact.grape)
+            if fact.country:
+                self.countries.append(fact.country)
+            if fact.place:
+                self.places.append(fact.place)
+
+
+def _find_place(places: Sequence[WinePlace], country: str) -> WinePlace | None:
     """Return the most telling place of the country: an appellation rather than a region."""
-    places = [fact.place for fact in facts if fact.place]
     if country:
-        places = [place for place in places if place.country == read_country(country)]
-    return max(places, key=_telling, default=None)
+        name = read_country(country)
+        places = [place for place in places if place.country == name]
+    return max(places, key=_how_telling, default=None)
 
 
-def _telling(place: WinePlace) -> tuple[bool, bool, int]:
+def _how_telling(place: WinePlace) -> tuple[bool, bool, int]:
+    tells_more = bool(place.style or place.grapes)
     is_within_region = normalize(place.name) != normalize(place.region)
-    return bool(place.style or place.grapes), is_within_region, len(place.name)
+    return tells_more, is_within_region, len(place.name)
 
 
 def _derive_place(
-    known: Mapping[str, str], facts: Sequence[NameFact], place: WinePlace | None
+    known: Mapping[str, str], countries: Sequence[str], place: WinePlace | None
 ) -> dict[str, str]:
-    """Return the country, region and appellation that the facts tell."""
+    """Return the country, region and appellation that the place or the first country tells."""
     if place is None:
-        return {"country": next((fact.country for fact in facts if fact.country), "")}
+        return {"country": countries[0]} if countries else {}
     found = {"country": place.country, "region": place.region}
     is_region = normalize(place.name) == normalize(place.region)
     if not is_region and not known.get("appellation"):
@@ -114,14 +138,13 @@ def _derive_place(
 
 
 def _find_grapes(
-    known: Mapping[str, str], facts: Sequence[NameFact], place: WinePlace | None
-) -> tuple[str, ...]:
-    """Return the grapes that the file or the facts name, or else those of the place."""
+    known: Mapping[str, str], named: Sequence[str], place: WinePlace | None
+) -> Sequence[str]:
+    """Return the grapes that the file has or a text names, or else those of the place."""
     if known.get("grapes"):
-        return (known["grapes"],)
-    named = tuple(dict.fromkeys(fact.grape for fact in facts if fact.grape))
+        return [known["grapes"]]
     if named or place is None:
-        return named
+        return list(dict.fromkeys(named))
     return place.grapes
 
 
@@ -133,35 +156,45 @@ def _find_style(
 ) -> str:
     """Return the style that a clue or the name says, or else that of the place or the grape."""
     for clue in clues:
-        if style := _pick_style(find_facts(clue)):
+        style = _pick_style(clue)
+        if style:
             return style
     if place and place.always:
         return place.style
-    named = _pick_style(find_facts(cells.get("name", "")))
-    if named or (place and place.style):
-        return named or (place.style if place else "")
+    style = _pick_style(cells.get("name", ""))
+    if style:
+        return style
+    if place and place.style:
+        return place.style
     profile = find_profile(grapes)
-    return profile.style if profile else ""
+    if profile is None:
+        return ""
+    return profile.style
 
 
-def _pick_style(facts: Sequence[NameFact]) -> str:
-    """Return the first style of the table that the facts name: a red port is fortified."""
-    named = {fact.style for fact in facts if fact.style}
-    return next((style for style in load_words()["styles"] if style in named), "")
+def _pick_style(text: str) -> str:
+    """Return the first style of the table that a text names: a red port is fortified."""
+    named = {fact.style for fact in find_facts(text)}
+    for style in load_words()["styles"]:
+        if style in named:
+            return style
+    return ""
 
 
-def _find_colour(style: str, facts: Sequence[NameFact]) -> str:
-    """Return the colour that the facts name for a style that comes in several."""
+def _find_colour(style: str, named: Sequence[str]) -> str:
+    """Return the colour that is named for a style that comes in several."""
     if read_style(style) not in STYLES_OF_ANY_COLOUR:
         return ""
-    named = {fact.style for fact in facts if fact.style}
-    return next((colour for colour in COLOURS if colour in named), "")
+    for colour in COLOURS:
+        if colour in named:
+            return colour
+    return ""
 
 
 @lru_cache(CACHED_TEXTS)
 def find_facts(text: str) -> tuple[NameFact, ...]:
     """Return what the names in a text stand for, in order; the longest name wins."""
-    stems = tuple(strip_plural(word) for word in normalize(text).split())
+    stems = _stems(text)
     facts: list[NameFact] = []
     index = 0
     while index < len(stems):
@@ -174,8 +207,7 @@ def find_facts(text: str) -> tuple[NameFact, ...]:
 
 def starts_with_fact(text: str) -> bool:
     """Return whether a text begins with the name of a grape, a place or a style."""
-    stems = tuple(strip_plural(word) for word in normalize(text).split())
-    return bool(stems) and _match_length(stems, 0) > 0
+    return _match_length(_stems(text), 0) > 0
 
 
 def _match_length(stems: tuple[str, ...], start: int) -> int:
@@ -191,40 +223,49 @@ def _facts_by_name() -> Mapping[tuple[str, ...], NameFact]:
     """Return what names stand for, by their words; places come before grapes before styles."""
     facts: dict[tuple[str, ...], NameFact] = {}
     for country in known_names("countries"):
-        facts[_key(country)] = NameFact(country=read_country(country))
+        facts[_stems(country)] = NameFact(country=read_country(country))
     for sweetness, names in load_words()["sweetness"].items():
-        facts |= {_key(name): NameFact(sweetness=sweetness) for name in names}
+        for name in names:
+            facts[_stems(name)] = NameFact(sweetness=sweetness)
     for style, names in load_words()["styles"].items():
-        in_titles = load_words()["title_styles"].get(style, frozenset())
-        facts |= {_key(name): NameFact(style=style) for name in names | in_titles}
+        names_in_titles = load_words()["title_styles"].get(style, frozenset())
+        for name in names | names_in_titles:
+            facts[_stems(name)] = NameFact(style=style)
     for name in known_names("grapes"):
-        facts[_key(name)] = NameFact(grape=synonyms("grapes", name)[0].title())
+        usual_name = synonyms("grapes", name)[0]
+        facts[_stems(name)] = NameFact(grape=usual_name.title())
     facts |= _facts_of_lexicon()
-    facts |= {_key(place.name): NameFact(place=place) for place in _places()}
+    for place in _places():
+        facts[_stems(place.name)] = NameFact(place=place)
     for name in load_words()["title_styles"]["ignored"]:
-        facts[_key(name)] = NameFact()
+        facts[_stems(name)] = NameFact()
     return facts
 
 
 def _facts_of_lexicon() -> Iterator[tuple[tuple[str, ...], NameFact]]:
     """Yield the names of grapes, regions and countries in all languages that messages know."""
     places = {normalize(place.region): place for place in _places()}
-    places |= {normalize(place.name): place for place in _places()}
-    for key, by_language in load_lexicon().items():
+    for place in _places():
+        places[normalize(place.name)] = place
+    for stems, by_language in load_lexicon().items():
         for meanings in by_language.values():
-            if grapes := meanings.get("grapes", ()):
-                if len("".join(key)) >= MIN_GRAPE_LETTERS:
-                    yield key, NameFact(grape=grapes[0])
-            elif regions := meanings.get("regions", ()):
-                place = places.get(normalize(regions[0]))
-                if place:
-                    yield key, NameFact(place=place)
-            elif countries := meanings.get("countries", ()):
-                yield key, NameFact(country=read_country(countries[0]))
+            grapes = meanings.get("grapes", ())
+            regions = meanings.get("regions", ())
+            countries = meanings.get("countries", ())
+            if grapes:
+                if len("".join(stems)) >= MIN_GRAPE_LETTERS:
+                    yield stems, NameFact(grape=grapes[0])
+            elif regions:
+                region = normalize(regions[0])
+                if region in places:
+                    yield stems, NameFact(place=places[region])
+            elif countries:
+                yield stems, NameFact(country=read_country(countries[0]))
 
 
-def _key(name: str) -> tuple[str, ...]:
-    return tuple(strip_plural(word) for word in normalize(name).split())
+def _stems(text: str) -> tuple[str, ...]:
+    """Return the words of a text without their plurals: by these, names are found in texts."""
+    return tuple([strip_plural(word) for word in normalize(text).split()])
 
 
 @cache
@@ -234,16 +275,10 @@ def _places() -> tuple[WinePlace, ...]:
     table = read_toml(dict[str, dict[str, dict[str, WinePlace]]], file)
     places: list[WinePlace] = []
     for country, regions in table.items():
-        for region, names in regions.items():
+        for region, places_within in regions.items():
+            in_region = {"country": read_country(country), "region": region}
             if region:
-                places.append(
-                    WinePlace(name=region, country=read_country(country), region=region)
-                )
-            for name, place in names.items():
-                own_region = {
-                    "name": name,
-                    "country": read_country(country),
-                    "region": region,
-                }
-                places.append(place.model_copy(update=own_region))
+                places.append(WinePlace(name=region, **in_region))
+            for name, place in places_within.items():
+                places.append(place.model_copy(update={"name": name, **in_region}))
     return tuple(places)

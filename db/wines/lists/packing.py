@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from agent.sommelier.vocabulary import OfferKind, normalize
-from agent.text import Match, pattern
+from agent.text import pattern
 from db.wines.lists.words import load_words
 
 SIZE: Final = pattern(
@@ -52,37 +52,36 @@ class Packing:
 def read_packing(text: str, *, is_served: bool = False) -> Packing | None:
     """Return what a text says is sold, or None. `is_served` is for the columns of restaurants."""
     kind = _read_kind(text)
-    size = SIZE.search(text)
-    size_ml = _to_millilitres(size) if size else None
-    litres = LITRES.search(text) if is_served and size is None else None
-    if litres:
-        size_ml = round(1000 * float(litres[1].replace(",", ".")))
-    bottles = _count_bottles(text, size)
+    size_ml = _read_size(text)
+    if size_ml is None and is_served and not SIZE.search(text):
+        size_ml = _read_litres(text)
+    bottles = _count_bottles(text)
     if bottles > 1:
-        return Packing(
-            OfferKind.CASE, bottles * (size_ml or USUAL_SIZES[OfferKind.BOTTLE])
-        )
-    if kind is None and size_ml is None:
-        return None
-    kind = kind or _kind_of_size(size_ml or 0, is_served=is_served)
-    if kind is OfferKind.BOTTLE and size_ml:
+        size_of_one = size_ml or USUAL_SIZES[OfferKind.BOTTLE]
+        return Packing(OfferKind.CASE, bottles * size_of_one)
+    if size_ml is None:
+        return Packing(kind) if kind else None
+    if kind is None:
+        kind = _kind_of_size(size_ml, is_served=is_served)
+    if kind is OfferKind.BOTTLE:  # said of a magnum too
         kind = _kind_of_size(size_ml, is_served=False)
-    return Packing(kind, None if size_ml == USUAL_SIZES.get(kind) else size_ml)
+    if size_ml == USUAL_SIZES.get(kind):
+        return Packing(kind)
+    return Packing(kind, size_ml)
 
 
 def strip_packing(text: str) -> str:
     """Return a title without its size, and without a word for what is sold at its end."""
-    bare = COUNT.sub(" ", SIZE.sub(" ", text))
-    tokens = bare.split()
+    without_size = SIZE.sub(" ", text)
+    tokens = COUNT.sub(" ", without_size).split()
     while len(tokens) > 1 and _is_packing_word(tokens[-1]):
         tokens.pop()
     return " ".join(tokens)
 
 
 def _is_packing_word(token: str) -> bool:
-    return any(
-        normalize(token) in names for names in load_words()["trailing_kinds"].values()
-    )
+    word = normalize(token)
+    return any(word in names for names in load_words()["trailing_kinds"].values())
 
 
 def _read_kind(text: str) -> OfferKind | None:
@@ -97,17 +96,36 @@ def _read_kind(text: str) -> OfferKind | None:
     return None
 
 
-def _to_millilitres(size: Match) -> int | None:
+def _read_size(text: str) -> int | None:
+    """Return the size in a text like "75cl" or "6 x 0,75 l", in millilitres, or None."""
+    size = SIZE.search(text)
+    if size is None:
+        return None
     amount = float(size[2].replace(",", "."))
     millilitres = round(amount * MILLILITRES.get(size[3].lower(), 1000))
-    return millilitres if 0 < millilitres <= MAX_ML else None
+    if 0 < millilitres <= MAX_ML:
+        return millilitres
+    return None
 
 
-def _count_bottles(text: str, size: Match | None) -> int:
+def _read_litres(text: str) -> int | None:
+    """Return the size in a text like "Glas 0,1", in millilitres, or None."""
+    litres = LITRES.search(text)
+    if litres is None:
+        return None
+    return round(1000 * float(litres[1].replace(",", ".")))
+
+
+def _count_bottles(text: str) -> int:
     """Return the number of bottles in a case, 1 if the text names none."""
+    size = SIZE.search(text)
+    if size and size[1]:
+        return int(size[1])
     count = COUNT.search(text)
-    numbers = [size[1] if size else None, *(count.groups() if count else ())]
-    return next((int(number) for number in numbers if number), 1)
+    if count is None:
+        return 1
+    number = count[1] or count[2] or count[3]
+    return int(number)
 
 
 def _kind_of_size(size_ml: int, *, is_served: bool) -> OfferKind:

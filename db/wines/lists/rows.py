@@ -38,23 +38,21 @@ OFFER_FIELDS: Final = frozenset({"price", "currency", "in_stock"})
 
 
 def _check_id(text: str) -> str:
-    if not ID.match(text):
-        raise ValueError(
-            "needs an id of the letters a-z, digits, '-', '.' and '_', at most 100"
-        )
-    return text
+    if ID.match(text):
+        return text
+    raise ValueError(
+        "needs an id of the letters a-z, digits, '-', '.' and '_', at most 100"
+    )
 
 
 def _read_vintage(text: str) -> int | None:
     if normalize(text) in load_words()["words"]["no_vintage"]:
         return None
     year = text.removesuffix(".0")
-    if not is_year(year):
-        newest = datetime.now(UTC).year
-        raise ValueError(
-            f"is not a year from {OLDEST_VINTAGE} to {newest}, empty or NV"
-        )
-    return int(year)
+    if is_year(year):
+        return int(year)
+    this_year = datetime.now(UTC).year
+    raise ValueError(f"is not a year from {OLDEST_VINTAGE} to {this_year}, empty or NV")
 
 
 class ListedOffer(Offer):
@@ -81,8 +79,10 @@ class ListRow(Wine):
         """Read each cell; derive a missing id, and the colour if the style tells it."""
         read: dict[str, object] = {}
         for field, cell in cells.items():
-            is_text = isinstance(cell, str) and field in Wine.model_fields
-            read[field] = read_cell(field, cell) if is_text else cell
+            if isinstance(cell, str) and field in Wine.model_fields:
+                read[field] = read_cell(field, cell)
+            else:
+                read[field] = cell
         if "id" not in read:
             read["id"] = make_id(cells)
         colour = read_colour(cells.get("colour") or cells.get("style", ""))
@@ -97,13 +97,17 @@ def make_id(cells: Mapping[str, str]) -> str:
     Words in other alphabets are told apart by a checksum.
     """
     title = normalize(f"{cells.get('producer', '')} {cells.get('name', '')}")
+    if not title:
+        return ""
+    parts: list[str] = []
+    slug = make_slug(title)
+    if slug:
+        parts.append(slug)
+    if not title.isascii():
+        parts.append(f"{zlib.crc32(title.encode()):08x}")
     year = cells.get("vintage", "").removesuffix(".0")
-    parts = [
-        make_slug(title),
-        "" if title.isascii() else f"{zlib.crc32(title.encode()):08x}",
-    ]
     parts.append(year if year.isdecimal() else "nv")
-    return "-".join(filter(None, parts)) if title else ""
+    return "-".join(parts)
 
 
 def check_listed(
@@ -139,11 +143,9 @@ def read_offer(
 ) -> dict[str, object]:
     """Return the fields of an offer; those that the file does not tell keep their defaults."""
     fields: dict[str, object] = {"kind": offer.kind, "size_ml": offer.size_ml}
-    known_currency = (
-        find_currency(offer.price) or find_currency(offer.currency) or currency
-    )
-    if known_currency:
-        fields["currency"] = known_currency
+    told_currency = find_currency(offer.price) or find_currency(offer.currency)
+    if told_currency or currency:
+        fields["currency"] = told_currency or currency
     elif offer.currency:
         fields["currency"] = offer.currency.upper()
     if offer.price:
@@ -178,10 +180,13 @@ def is_readable(field: str, cell: str) -> bool:
 def find_problems(line: int, error: ValidationError) -> Iterator[Problem]:
     """Yield what is wrong with the cells of a row."""
     for detail in error.errors(include_url=False):
-        # Others are positions.
-        names = [part for part in detail["loc"] if isinstance(part, str)]
-        column = names[-1] if names else ""
-        value = "" if detail["type"] == "missing" else str(detail["input"])
+        column = ""
+        for part in detail["loc"]:
+            if isinstance(part, str):  # a number is a position in a list
+                column = part
+        value = ""
+        if detail["type"] != "missing":
+            value = str(detail["input"])
         yield Problem(_kind_of_problem(detail), line, column, value)
 
 

@@ -45,6 +45,15 @@ NumberedRows = Sequence[tuple[int, Sequence[str]]]
 
 
 @dataclass(frozen=True, slots=True)
+class Header:
+    """The row with the names of the columns, and how many of these are known."""
+
+    index: int = 0
+    cells: Sequence[str] = ()
+    known: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Row:
     """A line of a table; `headings` are the last ones above it, one below the other."""
 
@@ -86,7 +95,8 @@ def read_tables(data: bytes) -> ReadTables:
         if data.startswith(WORKBOOK_SIGNATURE):
             return _read_workbook(data)
         text, encoding = decode(data)
-        rows = _parse_csv(text, _find_delimiter(text))
+        delimiter = _find_delimiter(text)
+        rows = _parse_csv(text, delimiter)
     except Unreadable as error:
         raise CatalogueFileError(Problem(str(error))) from None
     return ReadTables([_make_table("", rows)], encoding)
@@ -97,38 +107,35 @@ def _read_workbook(data: bytes) -> ReadTables:
 
     They have as many known columns as half the best, or two for the prices of what is sold.
     """
-    sheets = {
-        name: list(enumerate(rows, start=1)) for name, rows in read_sheets(data).items()
-    }
-    headers = {name: _find_header(rows) for name, rows in sheets.items()}
-    best = max((count for count, _ in headers.values()), default=0)
+    sheets: dict[str, NumberedRows] = {}
+    headers: dict[str, Header] = {}
+    for name, rows in read_sheets(data).items():
+        sheets[name] = list(enumerate(rows, start=1))
+        headers[name] = _find_header(sheets[name])
+    most_known = max([header.known for header in headers.values()], default=0)
     tables: list[Table] = []
     other_sheets: list[str] = []
-    for name, rows in sheets.items():
-        count, header = headers[name]
+    for name, numbered in sheets.items():
+        header = headers[name]
         is_current = OLD_SHEETS.isdisjoint(normalize(name).split())
-        is_like_best = count > 1 and 2 * count >= best
-        if is_current and (is_like_best or _has_offers(rows, header)):
-            tables.append(_make_table(name, rows))
-        elif any(any(cells) for _, cells in rows):
+        is_like_best = header.known > 1 and 2 * header.known >= most_known
+        sells = count_offers(header.cells) > 1
+        if is_current and (is_like_best or sells):
+            tables.append(_make_table(name, numbered))
+        elif any(any(cells) for _, cells in numbered):
             other_sheets.append(name)
     return ReadTables(tables, "a workbook", other_sheets)
-
-
-def _has_offers(rows: NumberedRows, header: int) -> bool:
-    """Return whether a header names at least two things that are sold."""
-    return bool(rows) and count_offers(rows[header][1]) > 1
 
 
 def _find_delimiter(text: str) -> str:
     """Return the delimiter for which the header has the most known columns."""
     start = text[:HEADER_SEARCH_CHARS]
 
-    def count(delimiter: str) -> int:
+    def count_known(delimiter: str) -> int:
         reader = csv.reader(io.StringIO(start), delimiter=delimiter)
-        return _find_header(enumerate(reader, start=1))[0]
+        return _find_header(enumerate(reader, start=1)).known
 
-    return max(DELIMITERS, key=count)
+    return max(DELIMITERS, key=count_known)
 
 
 def _parse_csv(text: str, delimiter: str) -> list[tuple[int, list[str]]]:
@@ -137,39 +144,42 @@ def _parse_csv(text: str, delimiter: str) -> list[tuple[int, list[str]]]:
     try:
         return [(reader.line_num, row) for row in take_rows(reader)]
     except csv.Error as error:
+        problem = Problem(f"is not CSV: {error}", reader.line_num)
         if "unexpected end of data" in str(error):  # within quotation marks
-            raise CatalogueFileError(Problem(CUT_OFF)) from None
-        raise CatalogueFileError(
-            Problem(f"is not CSV: {error}", reader.line_num)
-        ) from None
+            problem = Problem(CUT_OFF)
+        raise CatalogueFileError(problem) from None
 
 
-def _find_header(rows: Iterable[tuple[int, Sequence[str]]]) -> tuple[int, int]:
-    """Return the number of known columns in the likeliest header, and its index."""
-    counts = [
-        count_known_titles(cells) for _, cells in islice(rows, HEADER_SEARCH_ROWS)
-    ] or [0]
-    return max(counts), counts.index(max(counts))
+def _find_header(rows: Iterable[tuple[int, Sequence[str]]]) -> Header:
+    """Return the first row with the most known column names, among the first rows."""
+    header: Header | None = None
+    for index, (_, cells) in enumerate(islice(rows, HEADER_SEARCH_ROWS)):
+        known = count_known_titles(cells)
+        if header is None or known > header.known:
+            header = Header(index, cells, known)
+    return header or Header()
 
 
 def _make_table(name: str, rows: NumberedRows) -> Table:
     """Return the table that begins at the header, without blank rows and repeated headers."""
     if not rows:
         return Table((), (), name)
-    _, header = _find_header(rows)
-    titles = tuple(_clean(title) for title in rows[header][1])
-    headings = _find_heading_above(rows, header)
+    header = _find_header(rows)
+    titles = _clean(header.cells)
+    headings = _find_heading_above(rows, header.index)
     is_after_heading = bool(headings)
     table_rows: list[Row] = []
-    for line, cells in rows[header + 1 :]:
-        cleaned = tuple(_clean(cell) for cell in cells)
+    for line, cells in rows[header.index + 1 :]:
+        cleaned = _clean(cells)
         if not any(cleaned) or cleaned == titles:
             continue
         heading = _read_heading(cleaned, titles)
-        if heading:
-            headings = (*headings, heading) if is_after_heading else (heading,)
-        else:
+        if not heading:
             table_rows.append(Row(line, cleaned, headings))
+        elif is_after_heading:
+            headings = (*headings, heading)
+        else:
+            headings = (heading,)
         is_after_heading = bool(heading)
     return Table(titles, tuple(table_rows), name)
 
@@ -178,9 +188,11 @@ def _find_heading_above(rows: NumberedRows, header: int) -> tuple[str, ...]:
     """Return the heading that stands right above the column names, or none."""
     if header == 0:
         return ()
-    filled = [cell for cell in map(_clean, rows[header - 1][1]) if cell]
-    is_heading = len(filled) == 1 and len(filled[0]) <= MAX_HEADING_CHARS
-    return (filled[0],) if is_heading else ()
+    _, cells = rows[header - 1]
+    filled = tuple(filter(None, _clean(cells)))
+    if len(filled) == 1 and len(filled[0]) <= MAX_HEADING_CHARS:
+        return filled
+    return ()
 
 
 def _read_heading(cells: Sequence[str], titles: Sequence[str]) -> str:
@@ -189,16 +201,25 @@ def _read_heading(cells: Sequence[str], titles: Sequence[str]) -> str:
     A heading stands alone, or before the column names, which it repeats.
     """
     filled = [cell for cell in cells if cell]
-    own = [cell for cell in filled if cell not in titles]
-    is_alone = len(filled) == 1 and sum(map(bool, titles)) >= MIN_SECTION_COLUMNS
-    repeats_titles = len(own) == 1 and len(filled) >= MIN_SECTION_COLUMNS
-    if not (is_alone or repeats_titles) or not own:
+    new = [cell for cell in filled if cell not in titles]
+    if len(new) != 1:
         return ""
-    is_text = any(map(str.isalpha, own[0])) and len(own[0]) <= MAX_HEADING_CHARS
-    return own[0] if is_text else ""
+    (heading,) = new
+    if len(filled) == 1:
+        is_heading = sum(map(bool, titles)) >= MIN_SECTION_COLUMNS
+    else:  # the others repeat the column names
+        is_heading = len(filled) >= MIN_SECTION_COLUMNS
+    if not is_heading or len(heading) > MAX_HEADING_CHARS:
+        return ""
+    if not any(map(str.isalpha, heading)):
+        return ""
+    return heading
 
 
-def _clean(cell: str) -> str:
-    """Return the text of a cell, cut and on one line, without invisible characters."""
-    visible = strip_invisible(cut(cell, MAX_CELL_CHARS)).strip("\ufeff \t")
-    return " ".join(visible.split())
+def _clean(cells: Iterable[str]) -> tuple[str, ...]:
+    """Return cells, each cut and on one line, without invisible characters."""
+    cleaned: list[str] = []
+    for cell in cells:
+        visible = strip_invisible(cut(cell, MAX_CELL_CHARS)).strip("\ufeff \t")
+        cleaned.append(" ".join(visible.split()))
+    return tuple(cleaned)

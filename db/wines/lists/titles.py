@@ -39,13 +39,16 @@ class Title:
 
     def derived(self, given_producer: str) -> tuple[str, ...]:
         """Return "producer" if the title alone tells it, and no other column does."""
-        return ("producer",) if self.producer and not given_producer else ()
+        if given_producer or not self.producer:
+            return ()
+        return ("producer",)
 
 
 def is_year(text: str, oldest: int = OLDEST_VINTAGE) -> bool:
     """Return whether a text is a year in which a wine for sale may have been made."""
-    is_number = text.isascii() and text.isdigit() and len(text) <= len("2026")
-    return is_number and oldest <= int(text) <= datetime.now(UTC).year
+    if len(text) != len("2026") or not (text.isascii() and text.isdigit()):
+        return False
+    return oldest <= int(text) <= datetime.now(UTC).year
 
 
 def split_title(title: str, producer: str = "") -> Title:
@@ -53,11 +56,15 @@ def split_title(title: str, producer: str = "") -> Title:
 
     `producer` is as the file names it in another column; blank if it does not.
     """
-    dated, vintage = take_vintage(title)
-    unpacked = strip_packing(dated)
-    parts = _tidy(unpacked)
-    producer = producer or find_producer(parts)
-    name = take_producer(parts, producer) if producer else _join_parts(unpacked)
+    rest, vintage = take_vintage(title)
+    rest = strip_packing(rest)
+    parts = _tidy(rest)
+    if not producer:
+        producer = find_producer(parts)
+    if producer:
+        name = take_producer(parts, producer)
+    else:
+        name = _join_parts(rest)
     return Title(name, producer, vintage)
 
 
@@ -66,21 +73,22 @@ def take_vintage(title: str) -> tuple[str, str]:
 
     A year of another kind stays in the title: "Solera 1927", "Weingut seit 1905".
     """
-    years: list[Match] = []
+    founding_words = load_words()["producers"]["before_founding"]
+    last: Match | None = None
     for year in YEAR.finditer(title):
         word_before = normalize(title[: year.start()]).rpartition(" ")[2]
-        if (
-            _to_year(year[0])
-            and word_before not in load_words()["producers"]["before_founding"]
-        ):
-            years.append(year)
-    if years:
-        last = years[-1]
-        return title[: last.start()] + " " + title[last.end() :], _to_year(last[0])
+        if _to_year(year[0]) and word_before not in founding_words:
+            last = year
+    if last:
+        return _cut_out(title, last), _to_year(last[0])
     marker = NO_VINTAGE.search(title)
     if marker:
-        return title[: marker.start()] + " " + title[marker.end() :], NO_VINTAGE_CELL
+        return _cut_out(title, marker), NO_VINTAGE_CELL
     return title, ""
+
+
+def _cut_out(text: str, part: Match) -> str:
+    return text[: part.start()] + " " + text[part.end() :]
 
 
 def _to_year(text: str) -> str:
@@ -91,48 +99,56 @@ def _to_year(text: str) -> str:
     if len(digits) != 2 or not digits.isdigit():
         return ""
     this_year = datetime.now(UTC).year
-    year = this_year // 100 * 100 + int(digits)
-    return str(year if year <= this_year else year - 100)
+    century = this_year - this_year % 100
+    year = century + int(digits)
+    if year > this_year:
+        year -= 100
+    return str(year)
 
 
 def _tidy(text: str) -> str:
     """Return a text without what is left of removed parts."""
     text = EMPTY_BRACKETS.sub(" ", text)
-    parts = (part.strip(EDGES) for part in SEPARATORS.split(text))
-    return " - ".join(part for part in parts if part)
+    parts: list[str] = []
+    for part in SEPARATORS.split(text):
+        stripped = part.strip(EDGES)
+        if stripped:
+            parts.append(stripped)
+    return " - ".join(parts)
 
 
 def _join_parts(text: str) -> str:
     """Return a text with the separators that it has, without those around removed parts."""
     text = EMPTY_BRACKETS.sub(" ", text)
-    joined = DOUBLED.sub(lambda separators: f"{separators[1]} ", text)
-    return " ".join(joined.split()).strip(EDGES)
+    text = DOUBLED.sub(lambda separators: f"{separators[1]} ", text)
+    return " ".join(text.split()).strip(EDGES)
 
 
 def take_producer(title: str, producer: str) -> str:
     """Return a title without its producer; the whole title if it would be empty."""
     tokens = title.split()
-    own = normalize(producer).split()
     folded = [normalize(token) for token in tokens]
     starts = range(len(tokens))
     if " - " in title:  # a producer behind a separator comes before one within the name
-        starts = range(len(tokens) - 1, -1, -1)
+        starts = starts[::-1]
     for start in starts:
-        end = _match(folded, own, start)
+        end = _find_end(folded, producer, start)
         is_within_name = start > 0 and folded[start - 1] in BINDING_WORDS
         if end is None or is_within_name:
             continue
         first = start
         while first > 0 and folded[first - 1] in load_words()["producers"]["words"]:
             first -= 1
-        rest = _tidy(" ".join([*tokens[:first], *tokens[end:]]))
-        return rest.replace(" - ", " ") if rest else title
+        rest = _tidy(" ".join(tokens[:first] + tokens[end:]))
+        if not rest:
+            return title
+        return rest.replace(" - ", " ")
     return title.replace(" - ", " ")
 
 
-def _match(folded: list[str], own: list[str], start: int) -> int | None:
+def _find_end(folded: list[str], producer: str, start: int) -> int | None:
     """Return where the words of a producer end if they begin at `start`, or None."""
-    remaining = " ".join(own)
+    remaining = normalize(producer)
     for index in range(start, len(folded)):
         word = folded[index]
         if not word:
@@ -156,10 +172,11 @@ def find_producer(title: str) -> str:
     if len(parts) == 1:
         return _find_within(title.split())
     marked = [part for part in parts if _has_mark(part)]
-    plain = [part for part in parts if not find_facts(part)]
-    for candidates in (marked, plain):
-        if len(candidates) == 1:
-            return candidates[0]
+    if len(marked) == 1:
+        return marked[0]
+    without_fact = [part for part in parts if not find_facts(part)]
+    if len(without_fact) == 1:
+        return without_fact[0]
     return ""
 
 
@@ -168,11 +185,13 @@ def _find_within(tokens: list[str]) -> str:
     start = _find_name(tokens)
     if start == 0:
         return _find_marked_end(tokens)
-    is_name = start is not None and start <= MAX_PRODUCER_WORDS
-    return " ".join(tokens[:start]) if is_name else ""
+    if start is None or start > MAX_PRODUCER_WORDS:
+        return ""
+    return " ".join(tokens[:start])
 
 
 def _has_mark(part: str) -> bool:
+    """Return whether a part of a title has a word like "Weingut"."""
     return not load_words()["producers"]["words"].isdisjoint(normalize(part).split())
 
 
