@@ -61,10 +61,8 @@ def outline(blocks: Iterable[Block], title: str = "") -> tuple[str, list[Section
         if not block.level or is_empty_heading:
             paragraphs.append(block.text)
         if next_block.level and paragraphs:  # the section ends
-            headings = tuple(
-                heading.text for heading in chain if heading is not repeated
-            )
-            sections.append(Section(headings, "\n\n".join(paragraphs)))
+            headings = [heading.text for heading in chain if heading is not repeated]
+            sections.append(Section(tuple(headings), "\n\n".join(paragraphs)))
             paragraphs = []
     return title, sections
 

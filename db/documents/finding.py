@@ -46,18 +46,20 @@ class VectorIndex:
 
 
 def _fuse(rankings: Iterable[Mapping[int, float]], limit: int) -> dict[int, float]:
-    """Merge rankings by reciprocal rank: return the best items with their highest scores.
+    """Merge rankings by reciprocal rank: return the best chunks with their highest scores.
 
-    An item gains 1 / (60 + rank) per ranking. Ties are broken by the smaller number.
+    A chunk gains 1 / (60 + rank) per ranking. Ties are broken by the smaller number.
     """
-    fused: defaultdict[int, float] = defaultdict(float)
+    gains: defaultdict[int, float] = defaultdict(float)
     scores: dict[int, float] = {}
     for ranking in rankings:
-        for rank, (item, score) in enumerate(ranking.items(), 1):
-            fused[item] += 1 / (RANK_CONSTANT + rank)
-            scores[item] = max(score, scores.get(item, score))
-    ranked = sorted(scores, key=lambda item: (-fused[item], item))
-    return {item: scores[item] for item in ranked[:limit]}
+        for rank, (number, score) in enumerate(ranking.items(), start=1):
+            gains[number] += 1 / (RANK_CONSTANT + rank)
+            scores[number] = max(score, scores.get(number, score))
+    by_number = sorted(scores)
+    # Sorting keeps the order of equals.
+    ranked = sorted(by_number, key=lambda number: gains[number], reverse=True)
+    return {number: scores[number] for number in ranked[:limit]}
 
 
 class ChunkIndex:
@@ -69,16 +71,18 @@ class ChunkIndex:
 
     def __init__(self, sessions: Sessions, model: str) -> None:
         self._sessions = sessions
-        rows = select(
-            ChunkRow.number,
-            DocumentRow.title,
-            ChunkRow.headings,
-            ChunkRow.text,
-            case((ChunkRow.model == model, ChunkRow.vector)),
-        )
-        rows = rows.join(DocumentRow, DocumentRow.id == ChunkRow.document_id)
-        self._rows = rows.order_by(ChunkRow.number).execution_options(
-            yield_per=ROWS_PER_PARTITION
+        vector_of_model = case((ChunkRow.model == model, ChunkRow.vector))
+        self._rows = (
+            select(
+                ChunkRow.number,
+                DocumentRow.title,
+                ChunkRow.headings,
+                ChunkRow.text,
+                vector_of_model,
+            )
+            .join(DocumentRow, DocumentRow.id == ChunkRow.document_id)
+            .order_by(ChunkRow.number)
+            .execution_options(yield_per=ROWS_PER_PARTITION)
         )
         self._updating = asyncio.Lock()
         self._by_words = WordIndex()

@@ -46,11 +46,18 @@ TITLE_FIELD: Final = pattern(r"(?m)^title:(.*)$")
 HYPHENATED: Final = pattern(r"[\x{2}\x{fffe}]\n?(\p{Ll})")
 HEADING_STYLE: Final = pattern(r"(?i)\A(?:heading (\d)|title)\Z")
 SEPARATORS_BY_NODE: Final = {
-    **dict.fromkeys(
-        ("bullet_list", "ordered_list", "list_item", "table", "thead", "tbody"), "\n"
-    ),
-    **dict.fromkeys(("inline", "em", "strong", "link", "image"), ""),
+    "bullet_list": "\n",
+    "ordered_list": "\n",
+    "list_item": "\n",
+    "table": "\n",
+    "thead": "\n",
+    "tbody": "\n",
     "tr": " | ",
+    "inline": "",
+    "em": "",
+    "strong": "",
+    "link": "",
+    "image": "",
 }
 """Separators of the children of Markdown nodes by node type; by default a blank line."""
 
@@ -111,7 +118,7 @@ def read_document(data: bytes, path: str) -> Document:
         logging.getLogger(parser).setLevel(logging.CRITICAL)
     try:
         content = read(data)
-        blocks = (Block(_clean(block.text), block.level) for block in content.blocks)
+        blocks = [Block(_clean(block.text), block.level) for block in content.blocks]
         title = " ".join(_clean(content.title).split())
         title, sections = outline(blocks, title)
     except Unreadable:
@@ -159,8 +166,9 @@ def read_text(data: bytes) -> Content:
 def _decode(data: bytes) -> tuple[str, str]:
     """Return the text of a file, and a note if it is damaged or its encoding was guessed."""
     text, encoding = decode(data)
-    if count := text.count("\ufffd"):
-        return text, f"has {count} damaged places, shown as \ufffd"
+    damaged = text.count("\ufffd")
+    if damaged:
+        return text, f"has {damaged} damaged places, shown as \ufffd"
     if encoding.startswith("utf"):
         return text, ""
     warning = f"is not UTF-8 and was read as {encoding}, which is a guess: check that it reads well"
@@ -171,9 +179,11 @@ def read_markdown(data: bytes) -> Content:
     """Read a Markdown file; use only the `title` of its front matter."""
     text, note = _decode(data)
     title = ""
-    if front_matter := FRONT_MATTER.match(text):
+    front_matter = FRONT_MATTER.match(text)
+    if front_matter:
         text = text[front_matter.end() :]
-        if field := TITLE_FIELD.search(front_matter[0]):
+        field = TITLE_FIELD.search(front_matter[0])
+        if field:
             title = field[1].strip().strip("\"'")
     return Content(markdown_blocks(text), title, note)
 
@@ -197,6 +207,7 @@ def _parser() -> MarkdownIt:
 
 
 def _markdown_text(node: SyntaxTreeNode) -> str:
+    """Return the text of a node and those below it, without markup."""
     match node.type:
         case "text" | "code_inline" | "fence" | "code_block":
             return node.content
@@ -204,23 +215,30 @@ def _markdown_text(node: SyntaxTreeNode) -> str:
             return " "
         case "hardbreak":
             return "\n"
+        case "html_inline" if node.content.lower().startswith("<br"):
+            return "\n"
         case "html_inline":
-            return "\n" if node.content.lower().startswith("<br") else ""
+            return ""
         case "html_block":
             from trafilatura import html2txt
 
             return html2txt(f"<html><body>{node.content}")
-    parts = [_markdown_text(child) for child in node.children]
-    if node.type == "bullet_list":
-        parts = [_list_item("- ", part) for part in parts]
-    if node.type == "ordered_list":
-        first = int(node.attrs.get("start", 1))
-        parts = [
-            _list_item(f"{number}. ", part) for number, part in enumerate(parts, first)
-        ]
-    if node.type != "tr":  # empty cells keep their place in a row
-        parts = [part for part in parts if part]
-    return SEPARATORS_BY_NODE.get(node.type, "\n\n").join(parts)
+    separator = SEPARATORS_BY_NODE.get(node.type, "\n\n")
+    return separator.join(_child_texts(node))
+
+
+def _child_texts(node: SyntaxTreeNode) -> Iterator[str]:
+    """Yield the texts of the nodes below one, with the markers of a list."""
+    number = int(node.attrs.get("start", 1))  # of the item of a list
+    for child in node.children:
+        text = _markdown_text(child)
+        if node.type == "bullet_list":
+            text = _list_item("- ", text)
+        elif node.type == "ordered_list":
+            text = _list_item(f"{number}. ", text)
+            number += 1
+        if text or node.type == "tr":  # empty cells keep their place in a row
+            yield text
 
 
 def _list_item(marker: str, text: str) -> str:
@@ -252,15 +270,10 @@ def _html_blocks(tree: Any) -> list[Block]:
     if tree is None:
         return []
     body = tree.find(".//body")
-    if (
-        body is not None
-        and body.find(".//main") is None
-        and body.find(".//article") is None
-    ):
-        article = body.makeelement("article")
-        article.text, body.text = body.text, None
-        article.extend(list(body))
-        body.append(article)
+    if body is not None:
+        is_marked = [*body.iterfind(".//main"), *body.iterfind(".//article")]
+        if not is_marked:
+            _wrap_in_article(body)
     all_text = html2txt(tree)
     config = use_config()
     # Extract from short pages too.
@@ -276,6 +289,14 @@ def _html_blocks(tree: Any) -> list[Block]:
     if not markdown:
         return [Block(all_text)]
     return markdown_blocks(markdown)
+
+
+def _wrap_in_article(body: Any) -> None:
+    article = body.makeelement("article")
+    article.text = body.text
+    body.text = None
+    article.extend(list(body))
+    body.append(article)
 
 
 def read_pdf(data: bytes) -> Content:
@@ -322,14 +343,13 @@ def _page_text(document: Any, number: int) -> str:
             closing(document[number]) as page,
             closing(page.get_textpage()) as text_page,
         ):
-            text = (
-                text_page.get_text_bounded().replace("\r\n", "\n").replace("\r", "\n")
-            )
+            text = text_page.get_text_bounded()
     except PdfiumError:
         return ""
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
     # PDFium returns a hyphen at the end of a line as U+0002 or U+FFFE.
-    joined = HYPHENATED.sub(lambda match: match[1], text)
-    return joined.replace("\x02", "-").replace("\ufffe", "-").strip()
+    text = HYPHENATED.sub(lambda match: match[1], text)
+    return text.replace("\x02", "-").replace("\ufffe", "-").strip()
 
 
 def read_docx(data: bytes) -> Content:
@@ -349,10 +369,14 @@ def read_docx(data: bytes) -> Content:
 
 
 def _word_block(paragraph: Any) -> Block:
-    style = (paragraph.style and paragraph.style.name) or ""
+    style = ""
+    if paragraph.style and paragraph.style.name:
+        style = paragraph.style.name
     text = paragraph.text.strip()
-    if heading := HEADING_STYLE.match(style):
-        return Block(text, int(heading[1] or 1))
+    heading = HEADING_STYLE.match(style)
+    if heading:
+        level = int(heading[1] or 1)  # the title has no number
+        return Block(text, level)
     if text and style.startswith("List"):
         return Block(f"- {text}")
     return Block(text)
@@ -373,12 +397,11 @@ def read_epub(data: bytes) -> Content:
         path = parse("META-INF/container.xml").find(".//{*}rootfile").get("full-path")
         package = parse(path)
         folder = posixpath.dirname(path)
-        files = {
-            item.get("id"): item.get("href", "")
-            for item in package.iterfind(".//{*}item")
-        }
-        for item in package.iterfind(".//{*}itemref"):
-            address = files.get(item.get("idref"), "")
+        addresses: dict[str, str] = {}
+        for item in package.iterfind(".//{*}item"):
+            addresses[item.get("id")] = item.get("href", "")
+        for reference in package.iterfind(".//{*}itemref"):
+            address = addresses.get(reference.get("idref"), "")
             name = posixpath.join(folder, unquote(address))
             try:
                 page = book.read(posixpath.normpath(name))
@@ -416,7 +439,10 @@ def read_xlsx(data: bytes) -> Content:
 def _table_parts(rows: Iterable[Sequence[str]]) -> Iterator[str]:
     """Yield the rows as lines, in parts that each repeat the header row."""
     part: list[str] = []
-    for line in filter(None, map(_line, rows)):
+    for row in rows:
+        line = _line(row)
+        if not line:
+            continue
         chars = sum(map(len, part)) + len(line)
         if len(part) > 1 and chars > MAX_TABLE_PART_CHARS:
             yield "\n".join(part)

@@ -9,10 +9,11 @@ import logging
 import os
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from importlib import import_module
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -108,20 +109,24 @@ class SqlDocumentStore(SqlRepository):
 
     @property
     def _model(self) -> str:
-        return self.embedder.name if self.embedder else ""
+        """Return the name of the model of vectors; "" without one."""
+        if self.embedder is None:
+            return ""
+        return self.embedder.name
 
     async def search(self, queries: Sequence[str], limit: int = 6) -> list[Chunk]:
         storable = [strip_unstorable(query) for query in queries if query.strip()]
-        unique = list(dict.fromkeys(storable))
-        if not unique or limit < 1:
+        unique_queries = list(dict.fromkeys(storable))
+        if not unique_queries or limit < 1:
             return []
-        found = _diversify(_put_own_first(await self._rank(unique)), limit)
+        ranked = await self._rank(unique_queries)
+        found = _diversify(_put_own_first(ranked), limit)
         topics = find_shop_topics(queries)
         if not topics:
             return found
-        shop = sort_by_topic(await self.load_shop(), topics)
-        others = [each for each in found if not is_shop_document(each.path)]
-        return [*shop, *others][:limit]
+        shop_chunks = sort_by_topic(await self.load_shop(), topics)
+        others = [chunk for chunk in found if not is_shop_document(chunk.path)]
+        return [*shop_chunks, *others][:limit]
 
     async def _rank(self, queries: Sequence[str]) -> list[RankedRow]:
         """Return the best chunks by words and by meaning with their scores, best first."""
@@ -131,20 +136,19 @@ class SqlDocumentStore(SqlRepository):
             self._index = finding.ChunkIndex(self.sessions, self._model)
         vectors = await self._embed(queries, SEARCH_SECONDS)
         scores = await self._index.search(queries, vectors, CANDIDATES)
-        chunks = await self._rows(_WITH_DOCUMENT.where(ChunkRow.number.in_(scores)))
-        rows = {row.number: row for row in chunks}
-        # A chunk may have been deleted since the search.
-        return [
-            (rows[number], score) for number, score in scores.items() if number in rows
-        ]
+        rows = await self._rows(_WITH_DOCUMENT.where(ChunkRow.number.in_(scores)))
+        rows_by_number = {row.number: row for row in rows}
+        ranked: list[RankedRow] = []
+        for number, score in scores.items():
+            if number in rows_by_number:  # or else deleted since the search
+                ranked.append((rows_by_number[number], score))
+        return ranked
 
     async def load_shop(self) -> list[Chunk]:
         """Return all chunks of the owner's document about the shop, in order."""
-        is_shop = DocumentRow.path.ilike(f"%{SHOP_DOCUMENT}")
-        first = (
-            _WITH_DOCUMENT.where(is_shop).order_by(ChunkRow.number).limit(CANDIDATES)
-        )
-        rows = await self._rows(first)
+        may_be_shop = DocumentRow.path.ilike(f"%{SHOP_DOCUMENT}")
+        in_order = _WITH_DOCUMENT.where(may_be_shop).order_by(ChunkRow.number)
+        rows = await self._rows(in_order.limit(CANDIDATES))
         return [_to_chunk(row, 1.0) for row in rows if is_shop_document(row.path)]
 
     async def known_paths(self, paths: Sequence[str]) -> set[str]:
@@ -157,7 +161,8 @@ class SqlDocumentStore(SqlRepository):
 
     async def list_documents(self) -> Sequence[DocumentRow]:
         """Return all documents, sorted by path."""
-        return sorted(await self._values(select(DocumentRow)), key=lambda row: row.path)
+        documents = await self._values(select(DocumentRow))
+        return sorted(documents, key=attrgetter("path"))
 
     async def remove(self, path: str) -> int:
         """Remove the document at `path` or all below this folder; return their number."""
@@ -215,22 +220,23 @@ class SqlDocumentStore(SqlRepository):
 
     async def _load_unembedded(self, last_number: int) -> Sequence[AnyRow]:
         """Return the next chunks after a number that have no vector of this model."""
-        number = CHUNKS.c.number
-        is_next = ChunkRow.model.is_distinct_from(self._model) & (number > last_number)
-        return await self._rows(
-            _WITH_DOCUMENT.where(is_next).order_by(number).limit(BATCH_SIZE)
-        )
+        is_next = ChunkRow.number > last_number
+        is_unembedded = ChunkRow.model.is_distinct_from(self._model)
+        in_order = _WITH_DOCUMENT.where(is_unembedded, is_next)
+        return await self._rows(in_order.order_by(ChunkRow.number).limit(BATCH_SIZE))
 
     async def _store_vectors(
         self, numbers: Sequence[int], vectors: list[list[float]]
     ) -> None:
-        values = {"model": self._model, "vector": bindparam("bytes")}
         store_vector = (
-            update(CHUNKS).where(CHUNKS.c.number == bindparam("chunk")).values(values)
+            update(CHUNKS)
+            .where(CHUNKS.c.number == bindparam("chunk"))
+            .values(model=self._model, vector=bindparam("bytes"))
         )
-        parameters = []
+        parameters: list[dict[str, object]] = []
         for number, vector in zip(numbers, vectors, strict=True):
-            parameters.append({"chunk": number, "bytes": array("f", vector).tobytes()})
+            vector_bytes = array("f", vector).tobytes()
+            parameters.append({"chunk": number, "bytes": vector_bytes})
         async with self.sessions.begin() as session:
             await session.execute(store_vector, parameters)
 
@@ -255,13 +261,16 @@ def _to_chunk(row: AnyRow, score: float) -> Chunk:
 
 def _put_own_first(ranked: Sequence[RankedRow]) -> list[RankedRow]:
     """Return ranked chunks with those of own documents first that are not far from the best."""
-    best = max((score for _, score in ranked), default=0.0)
-
-    def comes_later(item: RankedRow) -> bool:
-        row, score = item
-        return row.path.startswith(STARTER_PREFIX) or score < OWN_SHARE * best
-
-    return sorted(ranked, key=comes_later)
+    best_score = max([score for _, score in ranked], default=0.0)
+    own: list[RankedRow] = []
+    others: list[RankedRow] = []
+    for row, score in ranked:
+        is_starter = row.path.startswith(STARTER_PREFIX)
+        if is_starter or score < OWN_SHARE * best_score:
+            others.append((row, score))
+        else:
+            own.append((row, score))
+    return own + others
 
 
 def _diversify(ranked: Sequence[RankedRow], limit: int) -> list[Chunk]:
@@ -269,18 +278,20 @@ def _diversify(ranked: Sequence[RankedRow], limit: int) -> list[Chunk]:
 
     Copies of a file count only once: they would displace other answers.
     """
-    unique: dict[tuple[str, int], Chunk] = {}
-    for row, score in ranked:
-        unique.setdefault((row.content_hash, row.position), _to_chunk(row, score))
+    seen: set[tuple[str, int]] = set()
     counts = Counter[str]()
     chosen: list[Chunk] = []
     surplus: list[Chunk] = []
-    for candidate in unique.values():
-        counts[candidate.path] += 1
-        if counts[candidate.path] <= MAX_PER_DOCUMENT:
-            chosen.append(candidate)
+    for row, score in ranked:
+        content = (row.content_hash, row.position)
+        if content in seen:
+            continue
+        seen.add(content)
+        counts[row.path] += 1
+        if counts[row.path] <= MAX_PER_DOCUMENT:
+            chosen.append(_to_chunk(row, score))
         else:
-            surplus.append(candidate)
+            surplus.append(_to_chunk(row, score))
     return [*chosen, *surplus][:limit]
 
 
@@ -296,6 +307,7 @@ async def _count_change(session: AsyncSession, chunks: int = 0) -> int:
 async def _save(
     session: AsyncSession, document: Document, chunks: Sequence[Section], now: datetime
 ) -> SaveResult:
+    """Store a document and its chunks, unless the same content is stored."""
     # The id is stable, and short enough for a model to repeat.
     document_id = hashlib.sha256(document.path.encode()).hexdigest()[:12]
     first_number = await _count_change(session, len(chunks))
@@ -326,7 +338,9 @@ async def _save(
                 text=part.text,
             )
         )
-    return "updated" if stored else "added"
+    if stored:
+        return "updated"
+    return "added"
 
 
 async def add_documents(
@@ -334,10 +348,10 @@ async def add_documents(
     paths: Sequence[Path],
     tell: Callable[[str], None] = do_not_tell,
 ) -> AddReport:
-    """Index files and folders; report unreadable files and continue. `tell` is told the progress.
+    """Index files and folders; report unreadable files and continue.
 
-    The stored path of a file begins with the name of the given folder. The stored path of a file
-    that is given directly is the given path.
+    `tell` is told the progress. The stored path of a file begins with the name of the given
+    folder. The stored path of a file that is given directly is the given path.
     """
     report = AddReport()
     files = await asyncio.to_thread(_list_files, paths, report.problems)
@@ -376,42 +390,46 @@ async def load_starter_documents(
         return
 
     def read_all() -> list[Document]:
-        documents: list[Document] = []
+        read: list[Document] = []
         for file in sorted(folder.rglob("*.md")):
             path = f"{STARTER_PREFIX}{file.relative_to(folder).as_posix()}"
-            documents.append(read_document(read_bytes(file), path))
-        return documents
+            read.append(read_document(read_bytes(file), path))
+        return read
 
-    await store.save(*await asyncio.to_thread(read_all))
+    documents = await asyncio.to_thread(read_all)
+    await store.save(*documents)
 
 
 def _list_files(paths: Iterable[Path], problems: list[str]) -> dict[str, Path]:
     """Return all files, except hidden ones, by their stored paths; add to `problems`."""
     files: dict[str, Path] = {}
-
-    def report(error: OSError) -> None:
-        problems.append(f"{error.filename} cannot be read: {error.strerror}")
-
     for path in paths:
         if not path.is_dir():
             files.setdefault(_stored_path(path), path)
             continue
-        for parent, folders, names in os.walk(path, onerror=report):
-            folders[:] = sorted(
-                folder for folder in folders if not folder.startswith(".")
-            )
-            for name in sorted(names):
-                if name.startswith("."):
-                    continue
-                file = Path(parent) / name
-                stored = _stored_path(path.resolve().name / file.relative_to(path))
-                if file.resolve().is_relative_to(path.resolve()):
-                    files.setdefault(stored, file)
-                else:
-                    problems.append(
-                        f"{stored} is a link that leaves the folder; copy the file"
-                    )
+        for file in _walk(path, problems):
+            stored = _stored_path(path.resolve().name / file.relative_to(path))
+            if file.resolve().is_relative_to(path.resolve()):
+                files.setdefault(stored, file)
+            else:
+                problems.append(
+                    f"{stored} is a link that leaves the folder; copy the file"
+                )
     return files
+
+
+def _walk(folder: Path, problems: list[str]) -> Iterator[Path]:
+    """Yield the files in a folder and those below, but for hidden ones; add to `problems`."""
+
+    def report(error: OSError) -> None:
+        problems.append(f"{error.filename} cannot be read: {error.strerror}")
+
+    for parent, folders, names in os.walk(folder, onerror=report):
+        # `os.walk` goes on to those that are left in its list.
+        folders[:] = sorted([name for name in folders if not name.startswith(".")])
+        for name in sorted(names):
+            if not name.startswith("."):
+                yield Path(parent) / name
 
 
 def _stored_path(path: Path) -> str:

@@ -85,16 +85,15 @@ async def _skip_rest(session: AsyncSession, message: OutboxRow) -> None:
 
     These are the rows behind it, up to the next one that begins a message.
     """
-    belongs = OutboxRow.id > message.id
+    is_behind = OutboxRow.id > message.id
     if message.update_id is None:  # a broadcast has messages for many chats
-        belongs &= OutboxRow.chat_id == message.chat_id
-    belongs &= OutboxRow.update_id.is_not_distinct_from(message.update_id)
-    belongs &= OutboxRow.broadcast_id.is_not_distinct_from(message.broadcast_id)
-    next_message = select(func.min(OutboxRow.id)).where(
-        belongs, OutboxRow.follows.is_(False)
-    )
+        is_behind &= OutboxRow.chat_id == message.chat_id
+    is_behind &= OutboxRow.update_id.is_not_distinct_from(message.update_id)
+    is_behind &= OutboxRow.broadcast_id.is_not_distinct_from(message.broadcast_id)
+    begins_message = OutboxRow.follows.is_(False)
+    next_message = select(func.min(OutboxRow.id)).where(is_behind, begins_message)
     next_id = await session.scalar(next_message)
-    rest = update(OutboxRow).where(belongs, OutboxRow.follows, IS_UNSENT)
+    rest = update(OutboxRow).where(is_behind, OutboxRow.follows, IS_UNSENT)
     if next_id is not None:
         rest = rest.where(OutboxRow.id < next_id)
     await session.execute(rest.values(error=SKIPPED, **NO_CONTENT))
@@ -111,25 +110,28 @@ class Broadcasts(SqlRepository):
 
     async def list_delivered(self) -> Sequence[tuple[BroadcastRow, int, int]]:
         """Return the completed broadcasts, each with the numbers of chats reached and missed."""
-        delivered: list[tuple[BroadcastRow, int, int]] = []
         chats = distinct(OutboxRow.chat_id)
         counts = select(
-            func.count().filter(IS_UNSENT),
-            func.count(chats),
-            func.count(chats).filter(OutboxRow.error.is_not(None)),
+            func.count().filter(IS_UNSENT).label("unsent"),
+            func.count(chats).label("chats"),
+            func.count(chats).filter(OutboxRow.error.is_not(None)).label("missed"),
         )
-        for broadcast in await self._values(select(BroadcastRow).where(IS_SENDING)):
+        sending = await self._values(select(BroadcastRow).where(IS_SENDING))
+        delivered: list[tuple[BroadcastRow, int, int]] = []
+        for broadcast in sending:
             is_copy = OutboxRow.broadcast_id == broadcast.id
-            [(unsent, reached, missed)] = await self._rows(counts.where(is_copy))
-            if not unsent:
-                delivered.append((broadcast, reached - missed, missed))
+            (count,) = await self._rows(counts.where(is_copy))
+            if not count.unsent:
+                reached = count.chats - count.missed
+                delivered.append((broadcast, reached, count.missed))
         return delivered
 
     async def finish(self, broadcast_id: int, notice: Sequence[OutboxRow]) -> None:
         """Delete a broadcast (cascades to its messages), queue a notice; do nothing if repeated."""
         is_unfinished = (BroadcastRow.id == broadcast_id) & IS_SENDING
+        finish = delete(BroadcastRow).where(is_unfinished)
         async with self.sessions.begin() as session:
-            if await count_changed(session, delete(BroadcastRow).where(is_unfinished)):
+            if await count_changed(session, finish):
                 session.add_all(notice)
 
 
@@ -138,6 +140,5 @@ class BroadcastRepository(SqlRepository):
 
     async def get(self, broadcast_id: int) -> BroadcastRow | None:
         """Return a broadcast; None if it was sent to all."""
-        return await self._first_value(
-            select(BroadcastRow).where(BroadcastRow.id == broadcast_id)
-        )
+        query = select(BroadcastRow).where(BroadcastRow.id == broadcast_id)
+        return await self._first_value(query)

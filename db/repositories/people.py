@@ -9,6 +9,7 @@ from typing import Final, cast
 from sqlalchemy import (
     ColumnElement,
     RowMapping,
+    Select,
     String,
     case,
     delete,
@@ -76,16 +77,23 @@ class ChatRepository(SqlRepository):
 
         Those who want no news are not among them.
         """
-        may_write = ChatRow.access.is_distinct_from("blocked")
         if only_allowed:
             may_write = ChatRow.access == "allowed"
-        is_open = (ChatRow.chat_id > 0) & ChatRow.is_reachable.is_(True)
-        is_off = (SettingRow.name == NEWS) & (SettingRow.value == "off")
-        unwilling = select(SettingRow.user_id).where(is_off)
+        else:
+            may_write = ChatRow.access.is_distinct_from("blocked")
         query = select(ChatRow.chat_id).where(
-            is_open, may_write, ChatRow.chat_id.not_in(unwilling)
+            ChatRow.chat_id > 0,  # private
+            ChatRow.is_reachable.is_(True),
+            may_write,
+            ChatRow.chat_id.not_in(_select_unwilling(NEWS)),
         )
         return await self._values(query.order_by(ChatRow.chat_id))
+
+
+def _select_unwilling(setting: str) -> Select[int]:
+    """Return the statement that selects the users who have turned a setting off."""
+    is_off = (SettingRow.name == setting) & (SettingRow.value == "off")
+    return select(SettingRow.user_id).where(is_off)
 
 
 class MessageRepository(SqlRepository):
@@ -113,14 +121,13 @@ class MessageRepository(SqlRepository):
         if last_turn_id is None:
             rows = await self._rows(newest)
         else:
-            of_last_turn = MessageRow.turn_id == last_turn_id
-            rows = [
-                *await self._rows(newest.where(of_last_turn)),
-                *await self._rows(
-                    newest.where(~of_last_turn | MessageRow.turn_id.is_(None))
-                ),
-            ]
-        return [to_record(StoredMessage, row) for row in reversed(rows[:limit])]
+            is_of_turn = MessageRow.turn_id == last_turn_id
+            is_other = MessageRow.turn_id.is_distinct_from(last_turn_id)
+            of_turn = await self._rows(newest.where(is_of_turn))
+            others = await self._rows(newest.where(is_other))
+            rows = [*of_turn, *others]
+        oldest_first = reversed(rows[:limit])
+        return [to_record(StoredMessage, row) for row in oldest_first]
 
     async def find_last_turn(self, chat_id: int, *, thread_id: int = 0) -> int | None:
         """Return the id of the last turn in the history of a conversation; None if it is empty."""
@@ -148,28 +155,27 @@ class MemoryRepository(CellarRepository):
 
         The oldest come first.
         """
-        # The other parts have kinds of their own.
+        # The kinds of the other parts are not among those of the column.
         kind = type_coerce(FactRow.kind, String)
-        stated = select(kind, FactRow.value, FactRow.said, FactRow.at)
+        stated = select(kind, FactRow.value, FactRow.said, FactRow.at).where(
+            FactRow.user_id == user_id
+        )
         setting = SettingRow.name + "=" + SettingRow.value
-        chosen = select(literal("setting"), setting, literal(""), SettingRow.at)
-        liked = select(
-            literal("rated"),
-            TasteRatingRow.taste,
-            literal(""),
-            func.min(TasteRatingRow.at),
+        chosen = select(literal("setting"), setting, literal(""), SettingRow.at).where(
+            SettingRow.user_id == user_id
         )
-        balance = func.sum(case((TasteRatingRow.is_liked, 1), else_=-1))
-        # One statement, for this is read with every message.
-        facts = union_all(
-            stated.where(FactRow.user_id == user_id),
-            chosen.where(SettingRow.user_id == user_id),
-            liked.where(TasteRatingRow.user_id == user_id)
+        first_at = func.min(TasteRatingRow.at)
+        liked_minus_disliked = func.sum(case((TasteRatingRow.is_liked, 1), else_=-1))
+        liked = (
+            select(literal("rated"), TasteRatingRow.taste, literal(""), first_at)
+            .where(TasteRatingRow.user_id == user_id)
             .group_by(TasteRatingRow.taste)
-            .having(balance > 0),
+            .having(liked_minus_disliked > 0)
         )
+        # One statement, for this is read with every message.
+        facts = union_all(stated, chosen, liked).order_by("at")
         async with self.sessions() as session:
-            rows = (await session.execute(facts.order_by("at"))).all()
+            rows = (await session.execute(facts)).all()
         return [
             Fact(cast("FactKind", kind), value, said) for kind, value, said, _ in rows
         ]
@@ -185,10 +191,11 @@ class MemoryRepository(CellarRepository):
     async def find_undoable(self, user_id: int, undo_id: int) -> Change | None:
         """Return a change that a user can undo; None if it expired or is another user's."""
         is_theirs = is_undo(user_id, undo_id, self.now())
-        change = await self._first_value(
-            select(UndoableChangeRow.change).where(is_theirs)
-        )
-        return None if change is None else CHANGE_ADAPTER.validate_json(change)
+        query = select(UndoableChangeRow.change).where(is_theirs)
+        change = await self._first_value(query)
+        if change is None:
+            return None
+        return CHANGE_ADAPTER.validate_json(change)
 
     async def find_import(
         self, user_id: int, import_id: int
@@ -196,19 +203,21 @@ class MemoryRepository(CellarRepository):
         """Return the items of a file that a user may still have stored; None if there are none."""
         is_this = kept_import_condition(user_id, import_id, self.now())
         items = await self._first_value(select(KeptImportRow.items).where(is_this))
-        return None if items is None else ITEMS_ADAPTER.validate_json(items)
+        if items is None:
+            return None
+        return ITEMS_ADAPTER.validate_json(items)
 
     async def list_owners_to_remind(self, season: str) -> list[int]:
         """Return who owns bottles and may be reminded of them: not yet in this season."""
-        is_off = (SettingRow.name == REMINDERS) & (SettingRow.value == "off")
-        unwilling = select(SettingRow.user_id).where(is_off)
         reminded = select(ReminderRow.user_id).where(ReminderRow.season == season)
         blocked = select(ChatRow.chat_id).where(ChatRow.access == "blocked")
-        is_owner = (BottleRow.count > 0) & BottleRow.user_id.not_in(unwilling)
-        is_owner &= BottleRow.user_id.not_in(reminded) & BottleRow.user_id.not_in(
-            blocked
+        owners = select(BottleRow.user_id).where(
+            BottleRow.count > 0,
+            BottleRow.user_id.not_in(_select_unwilling(REMINDERS)),
+            BottleRow.user_id.not_in(reminded),
+            BottleRow.user_id.not_in(blocked),
         )
-        return await self._values(select(BottleRow.user_id).where(is_owner).distinct())
+        return await self._values(owners.distinct())
 
     async def export(
         self, user_id: int, user: str
@@ -225,7 +234,8 @@ class MemoryRepository(CellarRepository):
                 for is_theirs in conditions:
                     found = await session.execute(select(table).where(is_theirs))
                     for row in found.mappings():
-                        rows[tuple(row[column] for column in table.primary_key)] = row
+                        key = tuple([row[column] for column in table.primary_key])
+                        rows[key] = row
                 rows_by_table[table.name] = [_to_readable(row) for row in rows.values()]
         return rows_by_table
 
@@ -262,7 +272,9 @@ class MemoryUpkeep(SqlRepository):
         async with self.sessions.begin() as session:
             await fence.lock(session)
             forgotten = await fence.check(session)
-            if forgotten.user or not await _claim_season(session, user_id, season):
+            if forgotten.user:
+                return False
+            if not await _claim_season(session, user_id, season):
                 return False
             reminded = update(BottleRow).where(is_reminded).values(reminded_year=year)
             await session.execute(reminded)
@@ -271,9 +283,8 @@ class MemoryUpkeep(SqlRepository):
 
     async def list_due_deletions(self) -> Sequence[DeletionRow]:
         """Return the deletions of exported traces that are due now."""
-        return await self._values(
-            select(DeletionRow).where(DeletionRow.due_at <= self.now())
-        )
+        due = select(DeletionRow).where(DeletionRow.due_at <= self.now())
+        return await self._values(due)
 
     async def postpone_deletion(self, deletion: DeletionRow, seconds: float) -> None:
         """Schedule another try of a deletion in `seconds`."""
@@ -291,7 +302,8 @@ class MemoryUpkeep(SqlRepository):
 
 async def _claim_season(session: AsyncSession, user_id: int, season: str) -> bool:
     """Store that a user is reminded in a season; return False if they were before."""
-    if await insert_new(session, ReminderRow(user_id=user_id, season=season)):
+    first_reminder = ReminderRow(user_id=user_id, season=season)
+    if await insert_new(session, first_reminder):
         return True
     is_earlier = (ReminderRow.user_id == user_id) & (ReminderRow.season != season)
     claim = update(ReminderRow).where(is_earlier).values(season=season)

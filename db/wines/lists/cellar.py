@@ -17,7 +17,6 @@ from agent.sommelier.wine import Wine, wine_fields
 from agent.text import pattern
 from agent.turn import CellarItem
 from db.tables import decode
-from db.wines.lists.cells import read_number
 from db.wines.lists.columns import filled_cells, match_columns
 from db.wines.lists.listed import OfferCells
 from db.wines.lists.packing import USUAL_SIZES, read_packing
@@ -28,8 +27,15 @@ from db.wines.lists.tables import WORKBOOK_SIGNATURE, Row, Table, read_tables
 from db.wines.lists.titles import take_vintage
 
 OWN_FIELDS: Final = (
-    *("count", "drink_from", "drink_until", "window", "size"),
-    *("location", "bin", "bought", "barcode"),
+    "count",
+    "drink_from",
+    "drink_until",
+    "window",
+    "size",
+    "location",
+    "bin",
+    "bought",
+    "barcode",
 )
 """The fields of a user's bottles, in addition to those of a wine."""
 GUESSED_FIELDS: Final = ("grapes", "body", "tannin", "acidity")
@@ -70,25 +76,24 @@ def read_cellar(data: bytes) -> CellarFile:
     unread_count = 0
     for table in tables:
         columns = _match(table)
-        if "name" not in columns:
+        if not _is_cellar(table, columns):
             continue
-        if not lists_wines(_names_in(table, columns), columns, table.titles):
-            continue
-        pairs = zip(table.titles, columns, strict=True)
-        used_columns |= {title: field for title, field in pairs if field}
+        for title, column in zip(table.titles, columns, strict=True):
+            if column:
+                used_columns[title] = column
         rows = table.rows[:MAX_CELLAR_ROWS]
         unread_count += len(table.rows) - len(rows)
         for row in _distinct(rows, columns):
-            if "name" not in row:
+            if "name" in row:
+                _add(_to_bottles(row), items)
+            else:
                 unread_count += 1
-                continue
-            _add(_to_bottles(row), items)
     if used_columns:
         return CellarFile([*items.values()], unread_count, [*used_columns.items()])
-    lines = read_lines(data)
-    if not lines.items:
+    plain_list = read_lines(data)
+    if not plain_list.items:
         raise CatalogueFileError(Problem("no column of the file holds names of wines"))
-    return lines
+    return plain_list
 
 
 def read_lines(data: bytes) -> CellarFile:
@@ -98,39 +103,44 @@ def read_lines(data: bytes) -> CellarFile:
     """
     if data.startswith(WORKBOOK_SIGNATURE):
         return CellarFile()
-    lines = [
-        line.strip(LINE_EDGES) for line in decode(data)[0].splitlines()[:MAX_LINES]
-    ]
-    lines = [line for line in lines if line]
+    text, _ = decode(data)
     items: dict[str, CellarItem] = {}
     unread_count = 0
-    for line in lines:
+    for untrimmed in text.splitlines()[:MAX_LINES]:
+        line = untrimmed.strip(LINE_EDGES)
+        if not line:
+            continue
         item = parse_cellar_item(line)
-        is_dated = item is not None and (
-            item.wine.get("vintage") or line[0].isdecimal()
-        )
-        if item is None or not is_dated:
-            unread_count += 1
-        else:
+        has_number = line[0].isdecimal()  # of bottles
+        if item and (has_number or item.wine.get("vintage")):
             _add(item, items)
+        else:
+            unread_count += 1
     names = [item.wine["name"] for item in items.values()]
-    if unread_count > len(items) or not lists_wines(
-        names
-    ):  # a text about something else
+    is_other_text = unread_count > len(items) or not lists_wines(names)
+    if is_other_text:
         return CellarFile()
     return CellarFile([*items.values()], unread_count)
 
 
 def _match(table: Table) -> list[str]:
-    kept = [name for name, known in wine_fields().items() if known.in_cellar]
+    """Return the field of each column, "" for an unused column."""
+    fields = [name for name, known in wine_fields().items() if known.in_cellar]
+    fields += OWN_FIELDS
     rows = [row.cells for row in table.rows]
-    return match_columns(table.titles, rows, [*kept, *OWN_FIELDS], is_readable)
+    return match_columns(table.titles, rows, fields, is_readable)
 
 
-def _names_in(table: Table, columns: Sequence[str]) -> list[str]:
-    """Return the producers and names of the first rows."""
-    rows = (filled_cells(columns, row.cells) for row in table.rows[:MAX_READ_NAMES])
-    return [f"{row.get('producer', '')} {row['name']}" for row in rows if "name" in row]
+def _is_cellar(table: Table, columns: Sequence[str]) -> bool:
+    """Return whether a table has names, and those of its first rows are of wines."""
+    if "name" not in columns:
+        return False
+    names: list[str] = []
+    for row in table.rows[:MAX_READ_NAMES]:
+        cells = filled_cells(columns, row.cells)
+        if "name" in cells:
+            names.append(f"{cells.get('producer', '')} {cells['name']}")
+    return lists_wines(names, columns, table.titles)
 
 
 def _distinct(rows: Sequence[Row], columns: Sequence[str]) -> Iterator[dict[str, str]]:
@@ -138,16 +148,19 @@ def _distinct(rows: Sequence[Row], columns: Sequence[str]) -> Iterator[dict[str,
 
     A bottle with a barcode is one bottle. With counts, the same row twice is a copy.
     """
-    seen: set[tuple[str, ...] | str] = set()
+    seen_barcodes: set[str] = set()
+    seen_rows: set[tuple[str, ...]] = set()
     for row in rows:
         cells = filled_cells(columns, row.cells)
-        key: tuple[str, ...] | str | None = cells.get("barcode")
-        if key is None and "count" in columns:
-            key = row.cells
-        if key is not None and key in seen:
-            continue
-        if key is not None:
-            seen.add(key)
+        barcode = cells.get("barcode")
+        if barcode:
+            if barcode in seen_barcodes:
+                continue
+            seen_barcodes.add(barcode)
+        elif "count" in columns:
+            if row.cells in seen_rows:
+                continue
+            seen_rows.add(row.cells)
         yield cells
 
 
@@ -159,13 +172,15 @@ def _add(item: CellarItem, items: dict[str, CellarItem]) -> None:
     if known is None:
         items[item.key] = item
         return
-    places = known.place
-    if item.place and item.place not in places and len(places) < MAX_PLACE_CHARS:
-        places = "; ".join(filter(None, (places, item.place)))[:MAX_PLACE_CHARS]
+    place = known.place
+    if not place:
+        place = item.place
+    elif item.place and item.place not in place:
+        place = f"{place}; {item.place}"[:MAX_PLACE_CHARS]
     items[item.key] = replace(
         known,
         count=known.count + item.count,
-        place=places,
+        place=place,
         note=known.note or item.note,
         bought=known.bought or item.bought,
         drink_from=known.drink_from or item.drink_from,
@@ -175,38 +190,10 @@ def _add(item: CellarItem, items: dict[str, CellarItem]) -> None:
 
 def _to_bottles(row: Mapping[str, str]) -> CellarItem:
     """Return the bottles of a row; guess missing and unreadable cells from the wine's name."""
-    title, vintage = take_vintage(row["name"])
-    name = " ".join(title.split())
-    own = dict(row)
-    if name and "vintage" not in row:
-        own |= {"name": name, "vintage": vintage}
-    readable = {
-        name: cell
-        for name, cell in own.items()
-        if name in wine_fields()
-        and name != "notes"
-        and cell
-        and _is_readable(name, cell)
-    }
-    guess = _guess(f"{own['name']} {row.get('region', '')} {row.get('grapes', '')}")
-    placeholders = {
-        "id": "own",
-        "producer": own["name"],
-        "country": "-",
-        "style": str(guess.style),
-    }
-    offer = OfferCells(
-        price=_read_price(readable), currency=readable.get("currency", "")
-    )
-    wine = parse_cells(placeholders | readable, [read_offer(offer)])
-    guessed = {
-        name: getattr(wine, name) or getattr(guess, name) for name in GUESSED_FIELDS
-    }
-    originals = {"producer": row.get("producer", ""), "country": row.get("country", "")}
     count = _read_number(row.get("count", ""))
     first_year, last_year = _read_window(row)
     return to_cellar_item(
-        wine.model_copy(update=originals | guessed),
+        _to_wine(row),
         1 if count is None else count,
         drink_from=first_year,
         drink_until=last_year,
@@ -215,6 +202,37 @@ def _to_bottles(row: Mapping[str, str]) -> CellarItem:
         place=_read_place(row),
         bought=row.get("bought", "")[:MAX_PLACE_CHARS],
     )
+
+
+def _to_wine(row: Mapping[str, str]) -> Wine:
+    """Return the wine of a row; the producer and the country only if the row has them."""
+    cells = dict(row)
+    title, vintage = take_vintage(row["name"])
+    dateless_name = " ".join(title.split())
+    if dateless_name and "vintage" not in row:
+        cells["name"] = dateless_name
+        cells["vintage"] = vintage
+    guess = _guess(f"{cells['name']} {row.get('region', '')} {row.get('grapes', '')}")
+    # What a wine must have, for the cells that are missing or unreadable.
+    used = {
+        "id": "own",
+        "producer": cells["name"],
+        "country": "-",
+        "style": str(guess.style),
+    }
+    for name, cell in cells.items():
+        is_of_wine = name in wine_fields() and name != "notes"
+        if is_of_wine and cell and _is_readable(name, cell):
+            used[name] = cell
+    offer = OfferCells(price=_read_price(used), currency=used.get("currency", ""))
+    wine = parse_cells(used, [read_offer(offer)])
+    changes: dict[str, object] = {
+        "producer": row.get("producer", ""),
+        "country": row.get("country", ""),
+    }
+    for name in GUESSED_FIELDS:
+        changes[name] = getattr(wine, name) or getattr(guess, name)
+    return wine.model_copy(update=changes)
 
 
 # A bottle has a row in some exports, so the same cells come many times.
@@ -229,8 +247,10 @@ def _guess(name: str) -> Wine:
 def _read_price(row: Mapping[str, str]) -> str:
     """Return the cell of a price; CellarTracker exports an unknown one as 0."""
     price = row.get("price", "")
-    number = read_number(price)
-    return price if any(digit in number for digit in "123456789") else ""
+    digits = filter(str.isdecimal, price)
+    if all(digit == "0" for digit in digits):
+        return ""
+    return price
 
 
 def _read_size(row: Mapping[str, str]) -> int | None:
@@ -239,20 +259,26 @@ def _read_size(row: Mapping[str, str]) -> int | None:
     if packing is None or packing.kind is OfferKind.CASE:
         return None
     size = packing.size_ml or USUAL_SIZES.get(packing.kind)
-    return None if size == USUAL_SIZE_ML else size
+    if size == USUAL_SIZE_ML:
+        return None
+    return size
 
 
 def _read_place(row: Mapping[str, str]) -> str:
     """Return where bottles lie: the location and the bin."""
-    parts = (row.get("location", ""), row.get("bin", ""))
-    known = (part for part in parts if part and part.lower() not in NO_PLACE)
-    return ", ".join(dict.fromkeys(known))[:MAX_PLACE_CHARS]
+    parts: list[str] = []
+    for part in (row.get("location", ""), row.get("bin", "")):
+        if part and part.lower() not in NO_PLACE and part not in parts:
+            parts.append(part)
+    return ", ".join(parts)[:MAX_PLACE_CHARS]
 
 
 def _read_number(cell: str) -> int | None:
-    """Return the whole number in a cell, or None."""
-    number = cell.partition(".")[0]
-    return int(number) if number.isdecimal() and len(number) <= len("9999") else None
+    """Return the whole number of at most four digits in a cell, or None."""
+    number, _, _ = cell.partition(".")
+    if number.isdecimal() and len(number) <= len("9999"):
+        return int(number)
+    return None
 
 
 def _read_window(row: Mapping[str, str]) -> tuple[int | None, int | None]:
@@ -261,11 +287,15 @@ def _read_window(row: Mapping[str, str]) -> tuple[int | None, int | None]:
     last = _read_year(row.get("drink_until", ""))
     if first or last:
         return first, last
-    both = WINDOW.search(row.get("window", "")[:MAX_PLACE_CHARS])
-    return (_read_year(both[1]), _read_year(both[2])) if both else (None, None)
+    window = WINDOW.search(row.get("window", "")[:MAX_PLACE_CHARS])
+    if window is None:
+        return None, None
+    return _read_year(window[1]), _read_year(window[2])
 
 
 def _read_year(cell: str) -> int | None:
     """Return a year of a drinking window; CellarTracker exports an unknown one as 9999."""
     year = _read_number(cell)
-    return year if year in YEARS else None
+    if year in YEARS:
+        return year
+    return None

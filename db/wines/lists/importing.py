@@ -78,9 +78,10 @@ class CatalogueFile:
         """Return the file with the facts that a model told of wines, given as cells of a list."""
         wines: list[Wine] = []
         for wine in self.wines:
-            cells = cells_by_id.get(wine.id, {})
-            facts = {name: read_cell(name, cell) for name, cell in cells.items()}
-            wines.append(Wine.model_validate(wine.model_dump() | facts))
+            values = wine.model_dump()
+            for name, cell in cells_by_id.get(wine.id, {}).items():
+                values[name] = read_cell(name, cell)
+            wines.append(Wine.model_validate(values))
         told = {wine_id: tuple(cells) for wine_id, cells in cells_by_id.items()}
         return replace(self, wines=tuple(wines), told=told)
 
@@ -145,8 +146,7 @@ def source_of(path: Path) -> str:
     """Return the name that versions of a list share: that of "List 2026-10.csv" is "list"."""
     words: list[str] = []
     for word in normalize(path.stem).split():
-        has_digit = any(char.isdigit() for char in word)
-        if not has_digit:
+        if not any(map(str.isdigit, word)):
             words.append(word)
     return " ".join(words) or path.stem
 
@@ -175,12 +175,15 @@ def parse_catalogue(
 
 def _ends_within_row(tables: Sequence[Table]) -> bool:
     """Return whether only the last row of a text has fewer cells than the header."""
-    (table, *others) = tables or [Table((), ())]
-    if others or table.name or len(table.rows) < 2:
+    if len(tables) != 1:
         return False
+    (table,) = tables
+    if table.name or len(table.rows) < 2:
+        return False
+    width = len(table.titles)
     *rows, last = table.rows
-    has_whole_rows = all(len(row.cells) >= len(table.titles) for row in rows)
-    return has_whole_rows and 1 < len(last.cells) < len(table.titles)
+    has_whole_rows = all(len(row.cells) >= width for row in rows)
+    return has_whole_rows and 1 < len(last.cells) < width
 
 
 def check_reading(
@@ -224,20 +227,20 @@ def _check_wines(reading: Reading, currency: Currency | None) -> _Checked:
             checked.problems.extend(find_problems(listed.line, error))
             continue
         if wine.id in checked.wines:
-            checked.problems.append(
-                Problem("is in the file twice", listed.line, "id", wine.id)
-            )
-            continue
-        checked.wines[wine.id] = wine
-        checked.derived[wine.id] = (*listed.derived, *completed.derived)
+            problem = Problem("is in the file twice", listed.line, "id", wine.id)
+            checked.problems.append(problem)
+        else:
+            checked.wines[wine.id] = wine
+            checked.derived[wine.id] = (*listed.derived, *completed.derived)
     return checked
 
 
 def _set_notes_language(wines: Collection[Wine]) -> tuple[Wine, ...]:
     """Return the wines with the language of all their notes together."""
-    all_notes = " ".join(wine.notes for wine in wines)
+    all_notes = " ".join([wine.notes for wine in wines])
     language = detect_language(all_notes[:MAX_DETECTED_CHARS]) or DEFAULT_LANGUAGE
-    return tuple(wine.model_copy(update={"notes_language": language}) for wine in wines)
+    changes = {"notes_language": language}
+    return tuple([wine.model_copy(update=changes) for wine in wines])
 
 
 def _tells_currency(reading: Reading) -> bool:

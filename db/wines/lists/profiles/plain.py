@@ -11,7 +11,12 @@ from typing import Final
 from agent.sommelier.vocabulary import normalize
 from agent.sommelier.wine import wine_fields
 from db.wines.lists.cells import ABSENT, find_currency, is_number
-from db.wines.lists.columns import filled_cells, match_columns, sample_column
+from db.wines.lists.columns import (
+    drop_empty,
+    filled_cells,
+    match_columns,
+    sample_column,
+)
 from db.wines.lists.derive import find_facts
 from db.wines.lists.listed import NO_LIST, LeftOut, ListedWine, OfferCells, Reading
 from db.wines.lists.packing import LITRES, SIZE, Packing, read_packing
@@ -54,12 +59,11 @@ def read_plain(tables: Sequence[Table]) -> Reading:
             left_out.append(LeftOut(0, table.name, NO_LIST))
             continue
         named += _name_columns(table, columns)
-        headings += [
-            table.name,
-            *(heading for row in table.rows for heading in row.headings),
-        ]
+        headings.append(table.name)
         for row, clues in _rows_with_clues(table, columns):
-            if problem := _check_length(row, table):
+            headings += row.headings
+            problem = _check_length(row, table)
+            if problem:
                 problems.append(problem)
             else:
                 listed.append(_list_wine(row, columns, clues))
@@ -78,11 +82,13 @@ def read_plain(tables: Sequence[Table]) -> Reading:
 
 
 def _find_program(tables: Sequence[Table]) -> str:
-    titles = {normalize(title) for table in tables for title in table.titles}
-    programs = (
-        program for title, program in CELLAR_PROGRAMS.items() if title in titles
-    )
-    return next(programs, "a list")
+    """Return the name of the program that made a list, as its column names tell."""
+    for table in tables:
+        for title in table.titles:
+            program = CELLAR_PROGRAMS.get(normalize(title))
+            if program:
+                return program
+    return "a list"
 
 
 def _match(table: Table) -> Columns:
@@ -92,9 +98,9 @@ def _match(table: Table) -> Columns:
     """
     rows = [row.cells for row in table.rows]
     offers = _find_offer_columns(table, rows)
-    titles = [
-        "" if index in offers else title for index, title in enumerate(table.titles)
-    ]
+    titles = list(table.titles)
+    for index in offers:
+        titles[index] = ""
     matched = match_columns(titles, rows, [*_column_fields(), "size"], is_readable)
     if "name" not in matched:
         for index, title in enumerate(titles):
@@ -105,8 +111,9 @@ def _match(table: Table) -> Columns:
         _match_untitled(matched, titles, rows)
     currency = ""
     for index, title in enumerate(table.titles):
-        if matched[index] == "price" or index in offers:
-            currency = currency or (find_currency(title) or "")
+        has_prices = matched[index] == "price" or index in offers
+        if has_prices and not currency:
+            currency = find_currency(title) or ""
     return Columns(tuple(matched), offers, currency)
 
 
@@ -115,13 +122,14 @@ def _match_untitled(
 ) -> None:
     """Take the columns of words without a title for the names, as in "| | 0,1 l | 0,75 l"."""
     for index, title in enumerate(titles):
-        is_free = not title and not matched[index]
-        if is_free and any(map(_has_letters, sample_column(rows, index))):
-            matched[index] = MORE_OF_NAME if "name" in matched else "name"
-
-
-def _has_letters(cell: str) -> bool:
-    return any(map(str.isalpha, cell))
+        if title or matched[index]:
+            continue
+        all_cells = "".join(sample_column(rows, index))
+        has_letters = any(map(str.isalpha, all_cells))
+        if has_letters and "name" in matched:
+            matched[index] = MORE_OF_NAME
+        elif has_letters:
+            matched[index] = "name"
 
 
 def _column_fields() -> list[str]:
@@ -133,25 +141,30 @@ def _find_offer_columns(
     table: Table, rows: Sequence[Sequence[str]]
 ) -> dict[int, Packing]:
     """Return what is sold at the prices of each column that names it: "Glas 0,1l (EUR)"."""
-    ignored = load_words()["ignored"]["words"] | load_words()["ignored"]["price_words"]
-    names = {name for kind in load_words()["kinds"].values() for name in kind}
     found: dict[int, Packing] = {}
     for index, title in enumerate(table.titles):
-        bare = normalize(LITRES.sub(" ", SIZE.sub(" ", title)))
-        rest = " ".join(word for word in bare.split() if word not in ignored)
         packing = read_packing(title, is_served=True)
-        cells = [
-            cell for cell in sample_column(rows, index) if cell.lower() not in ABSENT
-        ]
-        prices = sum(map(is_number, cells))
-        if (
-            packing
-            and rest in {"", *names}
-            and prices
-            and prices >= MIN_PRICE_SHARE * len(cells)
-        ):
+        if packing is None or not _names_only_packing(title):
+            continue
+        cells: list[str] = []
+        for cell in sample_column(rows, index):
+            if cell.lower() not in ABSENT:
+                cells.append(cell)
+        price_count = sum(map(is_number, cells))
+        if price_count and price_count >= MIN_PRICE_SHARE * len(cells):
             found[index] = packing
     return found
+
+
+def _names_only_packing(title: str) -> bool:
+    """Return whether a column name consists of a size and a kind such as "Glas" or "Flasche"."""
+    ignored = load_words()["ignored"]["words"] | load_words()["ignored"]["price_words"]
+    without_size = LITRES.sub(" ", SIZE.sub(" ", title))
+    telling = [word for word in normalize(without_size).split() if word not in ignored]
+    if not telling:
+        return True
+    kind = " ".join(telling)
+    return any(kind in names for names in load_words()["kinds"].values())
 
 
 def _name_columns(table: Table, columns: Columns) -> Iterator[tuple[str, str]]:
@@ -187,7 +200,9 @@ def _rows_with_clues(
 def _name_title(table: Table, columns: Columns) -> list[str]:
     """Return the title of the column of names, if it is called like a style or a place."""
     title = table.titles[columns.fields.index("name")]
-    return [title] if find_facts(title) else []
+    if find_facts(title):
+        return [title]
+    return []
 
 
 class _Nest:
@@ -219,33 +234,36 @@ def _kind_of_heading(heading: str) -> str:
         return "style"
     if any(fact.place or fact.country for fact in facts):
         return "place"
-    return "grape" if any(fact.grape for fact in facts) else "other"
+    if any(fact.grape for fact in facts):
+        return "grape"
+    return "other"
 
 
 def _list_wine(row: Row, columns: Columns, clues: Sequence[str]) -> ListedWine:
     """Return the wine of a row."""
-    fields = [
-        "" if index in columns.offers else field
-        for index, field in enumerate(columns.fields)
-    ]
+    fields = list(columns.fields)
+    for index in columns.offers:
+        fields[index] = ""
     cells = filled_cells(fields, row.cells)
     size = cells.pop("size", "")
     offers = list(_read_offers(row, columns, cells, size))
-    given_producer = cells.get("producer", "")
-    has_producer_column = "producer" in columns.fields
+    full_name = cells.get("name", "")
     more = cells.pop(MORE_OF_NAME, "")
-    full_name = " - ".join(filter(None, (cells.get("name", ""), more)))
-    title = split_title(full_name, given_producer)
+    if full_name and more:
+        full_name = f"{full_name} - {more}"
+    given_producer = cells.get("producer", "")
+    title = split_title(full_name or more, given_producer)
     own = {"name": title.name, "vintage": cells.get("vintage") or title.vintage}
-    if not has_producer_column:
+    derived: tuple[str, ...] = ()
+    if "producer" not in columns.fields:
         own["producer"] = title.producer
-    cells |= {field: cell for field, cell in own.items() if cell}
+        derived = title.derived(given_producer)
     return ListedWine(
         line=row.line,
-        cells=cells,
+        cells=cells | drop_empty(own),
         offers=tuple(offers),
         clues=tuple(clues),
-        derived=() if has_producer_column else title.derived(given_producer),
+        derived=derived,
         tells_allergens="allergens" in columns.fields,
     )
 
@@ -258,50 +276,49 @@ def _read_offers(
     currency = cells.get("currency", "") or columns.currency
     has_offer = False
     for index, packing in columns.offers.items():
-        price = row.cells[index] if index < len(row.cells) else ""
-        if price.lower() not in ABSENT:
-            price = "" if _is_on_request(price) else price
-            has_offer = True
-            yield OfferCells(
-                kind=packing.kind,
-                size_ml=packing.size_ml,
-                price=price,
-                currency=currency,
-                stock=stock,
-            )
+        if index >= len(row.cells) or row.cells[index].lower() in ABSENT:
+            continue
+        has_offer = True
+        yield OfferCells(
+            kind=packing.kind,
+            size_ml=packing.size_ml,
+            price=_known_price(row.cells[index]),
+            currency=currency,
+            stock=stock,
+        )
     price = cells.get("price", "")
     if has_offer and not price:
         return
-    if _is_on_request(price):
-        price = ""
-    offer = OfferCells(price=price, currency=currency, stock=stock)
-    if sold := read_packing(size) or read_packing(cells.get("name", "")):
+    offer = OfferCells(price=_known_price(price), currency=currency, stock=stock)
+    sold = read_packing(size) or read_packing(cells.get("name", ""))
+    if sold:
         offer = replace(offer, kind=sold.kind, size_ml=sold.size_ml)
     yield offer
 
 
-def _is_on_request(price: str) -> bool:
-    """Return whether a cell says that a price is told to those who ask; it is unknown then."""
-    return normalize(price) in load_words()["prices"]["on_request"]
+def _known_price(cell: str) -> str:
+    """Return the cell of a price; "" for an unknown one, which is told to those who ask."""
+    if normalize(cell) in load_words()["prices"]["on_request"]:
+        return ""
+    return cell
 
 
 def _join_sizes(listed: Sequence[ListedWine]) -> list[ListedWine]:
     """Return the wines, with the rows of one joined that differ in what is sold."""
     joined: dict[tuple[str, str], ListedWine] = {}
     for wine in listed:
-        key = (
-            wine.cells.get("id") or make_id(wine.cells),
-            wine.cells.get("vintage", ""),
-        )
-        first = joined.get(key)
-        sizes = (
-            {(offer.kind, offer.size_ml) for offer in first.offers} if first else set()
-        )
-        is_new = all((offer.kind, offer.size_ml) not in sizes for offer in wine.offers)
+        wine_id = wine.cells.get("id") or make_id(wine.cells)
+        vintage = wine.cells.get("vintage", "")
+        first = joined.get((wine_id, vintage))
         if first is None:
-            joined[key] = wine
-        elif is_new:
-            joined[key] = replace(first, offers=(*first.offers, *wine.offers))
-        else:
-            joined[(f"{key[0]} at line {wine.line}", key[1])] = wine
+            joined[wine_id, vintage] = wine
+        elif _sold_sizes(first).isdisjoint(_sold_sizes(wine)):
+            offers = (*first.offers, *wine.offers)
+            joined[wine_id, vintage] = replace(first, offers=offers)
+        else:  # the same wine twice, which the check of the wines says
+            joined[f"{wine_id} at line {wine.line}", vintage] = wine
     return list(joined.values())
+
+
+def _sold_sizes(wine: ListedWine) -> set[tuple[str, int | None]]:
+    return {(offer.kind, offer.size_ml) for offer in wine.offers}

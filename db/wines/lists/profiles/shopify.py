@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from db.wines.lists.cells import read_count
-from db.wines.lists.columns import possible_fields
+from db.wines.lists.columns import drop_empty, possible_fields
 from db.wines.lists.listed import LeftOut, ListedWine, OfferCells, Reading
 from db.wines.lists.packing import Packing, read_packing
 from db.wines.lists.profiles.shops import (
@@ -68,17 +68,19 @@ class Product:
             return "a gift card"
         # "Food > Wine" is "Wine".
         category = self.cells.get("category", "").rpartition(">")[2]
-        kinds = [
-            kind for kind in (self.cells.get("type", ""), category) if kind.strip()
-        ]
+        kinds = [self.cells.get("type", ""), category]
         others = [self.cells.get("title", ""), *self.tags]
         return find_reason_not_wine(kinds, others)
 
     @property
     def tags(self) -> list[str]:
         """Return the tags, which may be facts ("Region: Mosel"), with spaces for underscores."""
-        tags = self.cells.get("tags", "").split(",")
-        return [tag.replace("_", " ").strip() for tag in tags if tag.strip()]
+        tags: list[str] = []
+        for text in self.cells.get("tags", "").split(","):
+            tag = text.replace("_", " ").strip()
+            if tag:
+                tags.append(tag)
+        return tags
 
 
 def read_shopify(table: Table) -> Reading:
@@ -118,8 +120,7 @@ def _group_rows(
         if handle not in products:
             facts = {name: row.cells[index] for index, name in metafields.items()}
             products[handle] = Product(row.line, cells, facts)
-        is_uncounted = "tracker" in columns and "tracker" not in cells
-        if is_uncounted:
+        if "tracker" in columns and "tracker" not in cells:  # nobody counts this one
             cells.pop("stock", None)
         if "price" in cells:
             products[handle].variants.append(cells)
@@ -129,10 +130,9 @@ def _group_rows(
 def _list_wine(handle: str, product: Product, shop: str) -> Iterator[ListedWine]:
     """Yield the wine of a product, or one for each vintage if its variants have several."""
     cells = product.cells
-    described, prose = split_facts(html_to_text(cells.get("description", "")))
-    facts = (
-        described | read_facts(product.metafields.items()) | _read_tags(product.tags)
-    )
+    facts, prose = split_facts(html_to_text(cells.get("description", "")))
+    facts |= read_facts(product.metafields.items())
+    facts |= _read_tags(product.tags)
     vendor = cells.get("vendor", "")
     producer = facts.pop("producer", "")
     if not producer and vendor != shop:
@@ -145,9 +145,8 @@ def _list_wine(handle: str, product: Product, shop: str) -> Iterator[ListedWine]
         "vintage": title.vintage,
         "image": cells.get("image", ""),
     }
-    packing = read_packing(facts.pop("size", "")) or read_packing(
-        cells.get("title", "")
-    )
+    size = facts.pop("size", "")
+    packing = read_packing(size) or read_packing(cells.get("title", ""))
     offers: dict[str, list[OfferCells]] = {}
     for variant in product.variants or [cells]:
         vintage = _find_vintage(variant, cells)
@@ -156,7 +155,7 @@ def _list_wine(handle: str, product: Product, shop: str) -> Iterator[ListedWine]
         ShopWine(
             line=product.line,
             id=handle,
-            cells=facts | {field: cell for field, cell in own.items() if cell},
+            cells=facts | drop_empty(own),
             offers=offers,
             clues=(
                 cells.get("type", ""),
@@ -201,9 +200,8 @@ def _make_offer(
     for name, value in _options(variant, product.cells):
         if fact_field(name) != "vintage":
             packing = read_packing(value) or packing
-    sells_on = variant.get("sells_on", "").lower() in TRUE_WORDS
     stock = variant.get("stock", "")
-    is_available = not stock or (read_count(stock) or 0) > 0
-    return make_offer(
-        packing, variant.get("price", ""), stock, in_stock=is_available or sells_on
-    )
+    in_stock = not stock or (read_count(stock) or 0) > 0
+    if variant.get("sells_on", "").lower() in TRUE_WORDS:
+        in_stock = True
+    return make_offer(packing, variant.get("price", ""), stock, in_stock=in_stock)

@@ -1,5 +1,6 @@
 """What the exports of shop programs have in common: columns by name, HTML, what is no wine."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -11,7 +12,7 @@ from agent.language import truncate_at_boundary
 from agent.sommelier.vocabulary import OfferKind, normalize
 from agent.tables import StrictModel, read_toml
 from agent.text import pattern
-from db.wines.lists.columns import possible_fields
+from db.wines.lists.columns import drop_empty, possible_fields
 from db.wines.lists.derive import find_facts
 from db.wines.lists.listed import ListedWine, OfferCells
 from db.wines.lists.packing import Packing
@@ -35,6 +36,7 @@ ADDRESS_FIELDS: Final = frozenset({"link", "image"})
 METAFIELD: Final = pattern(
     r"(?i)\A(.*?)\s*\(product\.metafields\.[^)]*\)\z|\Ametafield:\s*(.*)\z"
 )
+"""A column name like "Rebsorte (product.metafields.custom.grape)" or "Metafield: wine.grape"."""
 WINE_WORDS: Final = frozenset(
     "wine wines wein weine vin vins vino vinos vini wijn wijnen vinho".split()
 )
@@ -61,15 +63,17 @@ class ShopWine:
 def list_vintages(wine: ShopWine) -> Iterator[ListedWine]:
     """Yield the wine, or one for each vintage if there are several; their ids have the year."""
     for vintage, offers in wine.offers.items():
-        is_only = len(wine.offers) == 1
-        wine_id = wine.id if is_only else f"{wine.id}-{vintage or 'nv'}"
-        own = {"id": wine_id, "vintage": vintage or wine.cells.get("vintage", "")}
-        cells = {**wine.cells, **own}
+        cells = dict(wine.cells)
+        cells["id"] = wine.id
+        if len(wine.offers) > 1:
+            cells["id"] = f"{wine.id}-{vintage or 'nv'}"
+        if vintage:
+            cells["vintage"] = vintage
         yield ListedWine(
             line=wine.line,
-            cells={field: cell for field, cell in cells.items() if cell},
+            cells=drop_empty(cells),
             offers=tuple(offers),
-            clues=tuple(clue for clue in wine.clues if clue),
+            clues=tuple(filter(None, wine.clues)),
             derived=wine.derived,
         )
 
@@ -120,27 +124,27 @@ def is_export_of(table: Table, profile: ShopProfile) -> bool:
 
 def read_cells(row: Row, columns: Mapping[str, int]) -> dict[str, str]:
     """Return the filled cells of a row by field, without addresses that are not https."""
-    filled = {
-        field: row.cells[index]
-        for field, index in columns.items()
-        if index < len(row.cells)
-    }
-    for field in ADDRESS_FIELDS & filled.keys():
-        if not filled[field].startswith("https://"):
-            # As in old shops: the wine is for sale without its picture.
-            del filled[field]
-    return {field: cell for field, cell in filled.items() if cell}
+    filled: dict[str, str] = {}
+    for field, index in columns.items():
+        if index >= len(row.cells) or not row.cells[index]:
+            continue
+        cell = row.cells[index]
+        # In old shops, addresses are http: the wine is for sale without its picture.
+        if field not in ADDRESS_FIELDS or cell.startswith("https://"):
+            filled[field] = cell
+    return filled
 
 
 def name_columns(
     table: Table, columns: Mapping[str, int], named: Iterable[int]
 ) -> tuple[tuple[str, str], ...]:
     """Return what each column is read as; `named` are those whose names are facts."""
-    fields = {index: field for field, index in columns.items()}
-    fields |= dict.fromkeys(named, "a fact of the wine")
-    return tuple(
-        (title, fields.get(index, "")) for index, title in enumerate(table.titles)
-    )
+    meanings = [""] * len(table.titles)
+    for field, index in columns.items():
+        meanings[index] = field
+    for index in named:
+        meanings[index] = "a fact of the wine"
+    return tuple(zip(table.titles, meanings, strict=True))
 
 
 def find_metafields(table: Table) -> dict[int, str]:
@@ -148,16 +152,21 @@ def find_metafields(table: Table) -> dict[int, str]:
     found: dict[int, str] = {}
     for index, title in enumerate(table.titles):
         metafield = METAFIELD.match(title)
-        name = (metafield[1] or metafield[2]) if metafield else ""
-        if name and fact_field(name.rpartition(".")[2]):
-            found[index] = name.rpartition(".")[2]
+        if metafield is None:
+            continue
+        full_name = metafield[1] or metafield[2]
+        name = full_name.rpartition(".")[2]
+        if fact_field(name):
+            found[index] = name
     return found
 
 
 def fact_field(name: str) -> str:
     """Return the field of a wine that a name like "Rebsorte" stands for, or ""."""
-    fields = (field for field in possible_fields(name) if field in NAMED_FACTS)
-    return next(fields, "")
+    for field in possible_fields(name):
+        if field in NAMED_FACTS:
+            return field
+    return ""
 
 
 def read_facts(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
@@ -196,8 +205,9 @@ def html_to_text(html: str) -> str:
     parser = _TextParser()
     parser.feed(html)
     parser.close()
-    lines = (" ".join(line.split()) for line in "".join(parser.parts).splitlines())
-    return "\n".join(line for line in lines if line)
+    text = "".join(parser.parts)
+    lines = [" ".join(line.split()) for line in text.splitlines()]
+    return "\n".join(filter(None, lines))
 
 
 class _TextParser(HTMLParser):
@@ -236,26 +246,32 @@ def find_reason_not_wine(kinds: Sequence[str], others: Sequence[str]) -> str:
     its title and tags.
     """
     for kind in kinds:
-        if reason := _find_other_goods(kind):
-            return reason
+        goods = _find_other_goods(kind)
+        if goods:
+            return goods
         if _names_wine(kind):
             return ""
-    return next(filter(None, map(_find_other_goods, others)), "")
+    for text in others:
+        goods = _find_other_goods(text)
+        if goods:
+            return goods
+    return ""
 
 
 def _names_wine(kind: str) -> bool:
-    names_style = any(
-        fact.style or fact.place or fact.grape for fact in find_facts(kind)
-    )
-    return names_style or not WINE_WORDS.isdisjoint(normalize(kind).split())
+    """Return whether a type or a category has a word for wine, a style, a place or a grape."""
+    if not WINE_WORDS.isdisjoint(normalize(kind).split()):
+        return True
+    return any(fact.style or fact.place or fact.grape for fact in find_facts(kind))
 
 
 def _find_other_goods(text: str) -> str:
     """Return what other goods a text names, or ""."""
     padded = f" {normalize(text)} "
-    for reason, names in load_words()["not_wine"].items():
-        if any(f" {name} " in padded for name in names):
-            return reason
+    for goods, names in load_words()["not_wine"].items():
+        for name in names:
+            if f" {name} " in padded:
+                return goods
     return ""
 
 
@@ -263,9 +279,7 @@ def find_shop_vendor(vendors: Sequence[str]) -> str:
     """Return the vendor that nearly all products share: the shop, which makes no wine."""
     if len(vendors) < MIN_SHARED_VENDORS:
         return ""
-    commonest = max(set(vendors), key=vendors.count)
-    return (
-        commonest
-        if vendors.count(commonest) > SHARED_VENDOR_SHARE * len(vendors)
-        else ""
-    )
+    ((commonest, count),) = Counter(vendors).most_common(1)
+    if count > SHARED_VENDOR_SHARE * len(vendors):
+        return commonest
+    return ""

@@ -6,6 +6,7 @@ number, or as `id:42`. A variation is an offer of the wine, or a vintage of it.
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
+from itertools import chain
 from typing import Final
 
 from agent.text import pattern
@@ -63,45 +64,46 @@ class Product:
 
     def reason_to_leave_out(self) -> str:
         """Return why the product is no wine for sale, or ""."""
-        if reason := UNPUBLISHED.get(self.cells.get("published", "")):
-            return reason
+        published = self.cells.get("published", "")
+        if published in UNPUBLISHED:
+            return UNPUBLISHED[published]
         if self.cells.get("visibility", "").lower() == "hidden":
             return "hidden in the shop"
         if "grouped" in self.kinds:
             return "a selection of several wines"
-        others = [self.cells.get("name", ""), *self.cells.get("tags", "").split(",")]
-        if reason := find_reason_not_wine(self.categories, others):
-            return reason
-        return "a virtual product" if "virtual" in self.kinds else ""
+        tags = self.cells.get("tags", "").split(",")
+        name = self.cells.get("name", "")
+        goods = find_reason_not_wine(self.categories, [name, *tags])
+        if goods:
+            return goods
+        if "virtual" in self.kinds:
+            return "a virtual product"
+        return ""
 
 
 def read_woocommerce(table: Table) -> Reading:
     """Return the wines of an export, and the products that are none."""
     columns = find_columns(table, shop_profiles()["woocommerce"])
     attribute_columns = _find_attributes(table)
-    products = [
-        Product(
-            row.line,
-            read_cells(row, columns),
-            _read_attributes(row.cells, attribute_columns),
-        )
-        for row in table.rows
-    ]
+    products: list[Product] = []
+    for row in table.rows:
+        cells = read_cells(row, columns)
+        attributes = _read_attributes(row.cells, attribute_columns)
+        products.append(Product(row.line, cells, attributes))
     left_out: list[LeftOut] = []
     listed: list[ListedWine] = []
     for product in _join_variations(products):
-        if reason := product.reason_to_leave_out():
-            left_out.append(
-                LeftOut(product.line, product.cells.get("name", ""), reason)
-            )
+        reason = product.reason_to_leave_out()
+        if reason:
+            name = product.cells.get("name", "")
+            left_out.append(LeftOut(product.line, name, reason))
         else:
             listed += _list_wine(product)
-    named = [index for pair in attribute_columns for index in pair]
     return Reading(
         profile="WooCommerce",
         listed=tuple(listed),
         left_out=tuple(left_out),
-        columns=name_columns(table, columns, named),
+        columns=name_columns(table, columns, chain(*attribute_columns)),
     )
 
 
@@ -110,38 +112,47 @@ def _find_attributes(table: Table) -> list[tuple[int, int]]:
     names: dict[str, int] = {}
     values: dict[str, int] = {}
     for index, title in enumerate(table.titles):
-        if name := ATTRIBUTE_NAME.match(title):
+        name = ATTRIBUTE_NAME.match(title)
+        if name:
             names[name[1]] = index
-        if value := ATTRIBUTE_VALUE.match(title):
+        value = ATTRIBUTE_VALUE.match(title)
+        if value:
             values[value[1]] = index
-    return [
-        (index, values[number]) for number, index in names.items() if number in values
-    ]
+    columns: list[tuple[int, int]] = []
+    for number, index in names.items():
+        if number in values:
+            columns.append((index, values[number]))
+    return columns
 
 
 def _read_attributes(
     cells: Sequence[str], columns: Sequence[tuple[int, int]]
 ) -> list[tuple[str, str]]:
-    pairs = [
-        (cells[name], cells[value])
-        for name, value in columns
-        if max(name, value) < len(cells)
-    ]
-    return [(name, value) for name, value in pairs if name and value]
+    """Return the names and values of the attributes that a row has."""
+    attributes: list[tuple[str, str]] = []
+    for name_index, value_index in columns:
+        if max(name_index, value_index) >= len(cells):
+            continue
+        name = cells[name_index]
+        value = cells[value_index]
+        if name and value:
+            attributes.append((name, value))
+    return attributes
 
 
 def _join_variations(products: Sequence[Product]) -> list[Product]:
     """Return the products with their variations; a variation without a parent is left out."""
-    parents: dict[str, Product] = {}
-    for product in products:
-        if "variation" not in product.kinds:
-            parents[product.cells.get("sku", "")] = product
-            parents[f"id:{product.cells.get('id', '')}"] = product
-    for product in products:
-        parent = parents.get(product.cells.get("parent", ""))
-        if "variation" in product.kinds and parent:
-            parent.variations.append(product)
-    return [product for product in products if "variation" not in product.kinds]
+    variations = [product for product in products if "variation" in product.kinds]
+    parents = [product for product in products if "variation" not in product.kinds]
+    parents_by_name: dict[str, Product] = {}
+    for product in parents:
+        parents_by_name[product.cells.get("sku", "")] = product
+        parents_by_name[f"id:{product.cells.get('id', '')}"] = product
+    for variation in variations:
+        parent = parents_by_name.get(variation.cells.get("parent", ""))
+        if parent:
+            parent.variations.append(variation)
+    return parents
 
 
 def _list_wine(product: Product) -> Iterator[ListedWine]:
@@ -162,9 +173,15 @@ def _list_wine(product: Product) -> Iterator[ListedWine]:
         "link": cells.get("link", ""),
     }
     offers: dict[str, list[OfferCells]] = {}
-    for sold in product.variations or [product]:
-        vintage = "" if sold is product else _find_vintage(sold)
-        offers.setdefault(vintage, []).append(_make_offer(sold, product, packing))
+    if not product.variations:
+        offers[""] = [_make_offer(product, packing)]
+    for variation in product.variations:
+        own_packing = packing
+        for name, value in variation.attributes:
+            if fact_field(name) != "vintage":
+                own_packing = read_packing(value) or own_packing
+        offer = _make_offer(variation, own_packing)
+        offers.setdefault(_find_vintage(variation), []).append(offer)
     return list_vintages(
         ShopWine(
             line=product.line,
@@ -178,12 +195,18 @@ def _list_wine(product: Product) -> Iterator[ListedWine]:
 
 
 def _own_attributes(product: Product) -> Attributes:
-    """Return the attributes with one value; a variable product has all its sizes in one."""
-    return [(name, value) for name, value in product.attributes if "|" not in value] + [
-        (name, value)
-        for name, value in product.attributes
-        if fact_field(name) not in ("size", "vintage")
-    ]
+    """Return the attributes that are facts of the product itself, those with one value first.
+
+    A variable product has all its sizes and vintages in one: "0,75 l | 1,5 l".
+    """
+    single: list[tuple[str, str]] = []
+    several: list[tuple[str, str]] = []
+    for name, value in product.attributes:
+        if "|" not in value:
+            single.append((name, value))
+        elif fact_field(name) not in ("size", "vintage"):
+            several.append((name, value))
+    return single + several
 
 
 def _find_vintage(variation: Product) -> str:
@@ -193,34 +216,34 @@ def _find_vintage(variation: Product) -> str:
     return ""
 
 
-def _make_offer(sold: Product, product: Product, packing: Packing | None) -> OfferCells:
+def _make_offer(sold: Product, packing: Packing | None) -> OfferCells:
     """Return the offer of a variation, or of a product without any."""
-    for name, value in sold.attributes:
-        if sold is not product and fact_field(name) != "vintage":
-            packing = read_packing(value) or packing
-    price, stock = _current_price(sold.cells), sold.cells.get("stock", "")
-    return make_offer(packing, price, stock, in_stock=_is_in_stock(sold.cells))
+    return make_offer(
+        packing,
+        price=_current_price(sold.cells),
+        stock=sold.cells.get("stock", ""),
+        in_stock=_is_in_stock(sold.cells),
+    )
 
 
 def _current_price(cells: Cells) -> str:
     """Return the sale price within its dates, or else the regular price."""
-    sale = cells.get("sale_price", "")
+    sale_price = cells.get("sale_price", "")
     today = datetime.now(UTC).date()
-    starts, ends = (
-        _read_date(cells.get("sale_starts")),
-        _read_date(cells.get("sale_ends")),
-    )
-    has_begun = starts is None or starts <= today
-    has_ended = ends is not None and ends < today
-    return (
-        sale if sale and has_begun and not has_ended else cells.get("regular_price", "")
-    )
+    first_day = _read_date(cells.get("sale_starts", "")) or today
+    last_day = _read_date(cells.get("sale_ends", "")) or today
+    if sale_price and first_day <= today <= last_day:
+        return sale_price
+    return cells.get("regular_price", "")
 
 
-def _read_date(text: str | None) -> date | None:
-    found = ISO_DATE.match(text or "")
+def _read_date(text: str) -> date | None:
+    """Return the date that a text like "2026-11-30 00:00:00" begins with, or None."""
+    found = ISO_DATE.match(text)
+    if found is None:
+        return None
     try:
-        return date(int(found[1]), int(found[2]), int(found[3])) if found else None
+        return date(int(found[1]), int(found[2]), int(found[3]))
     except ValueError:
         return None
 
@@ -231,6 +254,7 @@ def _is_in_stock(cells: Cells) -> bool:
     sells_on = cells.get("sells_on", "0")
     if is_in_stock == "backorder" or sells_on not in ("0", ""):
         return True
+    if is_in_stock not in ("1", "yes"):
+        return False
     count = read_count(cells.get("stock", ""))
-    has_none = count is not None and count <= 0
-    return is_in_stock in ("1", "yes") and not has_none
+    return count is None or count > 0
