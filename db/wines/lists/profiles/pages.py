@@ -10,6 +10,7 @@ from typing import Final
 
 from agent.sommelier.attachment import ReadWine
 from agent.sommelier.vocabulary import OfferKind
+from db.wines.lists.columns import drop_empty
 from db.wines.lists.listed import ListedWine, OfferCells, Reading
 from db.wines.lists.packing import Packing, read_packing
 from db.wines.lists.problems import Problem
@@ -61,7 +62,7 @@ def _to_listed_wine(wine: ReadWine, page: int) -> ListedWine:
         derived = (f"read: {wine.sure}",)
     return ListedWine(
         line=page,
-        cells={field: cell for field, cell in cells.items() if cell},
+        cells=drop_empty(cells),
         offers=tuple(_read_offers(wine)),
         derived=derived,
     )
