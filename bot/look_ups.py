@@ -36,7 +36,10 @@ MAX_TOOL_RESULT_CHARS: Final = 1_500
 MAX_CATEGORY_WORDS: Final = 6
 REFINE_FLAG: Final = pattern(r"(?i)(?:\A|\s)(?:--|[—–])refine(?:\s|\Z)")
 """The flag `--refine`. Phones turn `--` into a dash."""
-PREPOSITION: Final = pattern(r"(?:[Ii]n|[Nn]ear|around|at|à|en|bei|um|cerca de|a)\s+")
+PREPOSITION: Final = pattern(
+    r"(?:[Ii]n|[Nn]ear|around|at|à|dans|près de|en|cerca de|em|no|na|perto de|bei|um|nahe|bij"
+    r"|a|ad|vicino a)\s+"
+)
 """A preposition before a place, in several languages."""
 
 CommandName = Literal["ask", "quotes", "find"]

@@ -118,10 +118,7 @@ async def _retrieve_without_model(
 ) -> list[Chunk]:
     """Return the best chunks that are about a question, also sought in the documents' words."""
     topics = find_topics(question, current_language())
-    queries = [question]
-    if topics.english:
-        queries.append(" ".join(map(" ".join, topics.english)))
-    chunks = await retrieve(documents, queries, run.span)
+    chunks = await retrieve(documents, topics.list_queries(question), run.span)
     about = [chunk for chunk in chunks if topics.are_in(chunk.source_text)]
     named = [chunk for chunk in about if topics.are_named_in(chunk.source_text)]
     return named or about

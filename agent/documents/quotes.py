@@ -30,12 +30,14 @@ from agent.documents.passages import (
     keep_near_best,
     retrieve,
 )
+from agent.documents.topics import find_topics
 from agent.engine.contract import Evidence, OutputContract, Part
 from agent.engine.errors import quoted
 from agent.engine.loop import AgenticResponse
 from agent.engine.run import Prompt, Run
 from agent.engine.tools import Tool, ToolOutput, tool
 from agent.i18n import current_language, translate
+from agent.languages import ENGLISH
 from agent.prompts import get_prompt, with_instructions
 from agent.text import (
     UNSPACED_SCRIPTS,
@@ -272,7 +274,10 @@ async def find_quotes(
     Without models, or if they fail, return the best passages of the search. A query repeated with
     equal chunks, models and prompt is answered from `cache`. Errors from the store propagate.
     """
-    chunks = await retrieve(documents, [query], run.span)
+    queries = [query]
+    if current_language() != ENGLISH:  # the built-in documents are in English
+        queries = find_topics(query, current_language()).list_queries(query)
+    chunks = await retrieve(documents, queries, run.span)
     prompt = get_prompt(run, "documents-quotes")
     # Models of the run, and cheaper ones that may be asked first.
     model_names = [

@@ -28,6 +28,9 @@ PROPER_NAME_FIELDS: Final = ("regions", "grapes", "countries")
 Synonyms = tuple[str, ...]
 """Synonyms for a topic of a question; a text that contains one of them mentions the topic."""
 
+MEANING: Final[Synonyms] = ("mean", "means", "meaning")
+"""The topic of a question such as "what does tannin mean?", which is about tannin."""
+
 
 class Topics(NamedTuple):
     """The topics of a question in English, and a topic for each of its content words.
@@ -38,6 +41,12 @@ class Topics(NamedTuple):
     english: Sequence[Synonyms]
     words: Sequence[Synonyms]
     names: Sequence[Synonyms] = ()
+
+    def list_queries(self, question: str) -> list[str]:
+        """Return the queries of a search for a question: itself, and its topics in English."""
+        if not self.english:
+            return [question]
+        return [question, " ".join(map(" ".join, self.english))]
 
     def are_in(self, text: str) -> bool:
         """Return whether a text is about the topics.
@@ -60,6 +69,15 @@ def find_topic_share(topics: Sequence[Synonyms], text: str) -> float:
     return mentioned / len(topics)
 
 
+def find_share_on_topic(heading: str, topics: Sequence[Synonyms]) -> float:
+    """Return the share of the content words of a heading that name one of the topics."""
+    stems = {stem(word) for word in split_words(heading) if word not in stop_words()}
+    if not stems:
+        return 0
+    topic_stems = {stem(word) for topic in topics for word in topic}
+    return len(stems & topic_stems) / len(stems)
+
+
 def find_topics(question: str, language: str) -> Topics:
     """Return what a question in a language is about."""
     tokens = tokenize(question)
@@ -70,10 +88,18 @@ def find_topics(question: str, language: str) -> Topics:
             names += [tuple(split_words(name)) for name in phrase.values(field)]
     english = list(names)
     words: list[Synonyms] = []
+    meaning_words: list[Synonyms] = []
     for word in _content_words(tokens, phrases, language):
-        if term := _find_term(word, language):
+        term = _find_term(word, language)
+        if term == MEANING:
+            meaning_words.append((word,))
+            continue
+        if term is not None:
             english.append(term)
         words.append((word,))
+    if meaning_words and not words:
+        english.append(MEANING)
+        words = meaning_words
     return Topics(list(dict.fromkeys(english)), list(dict.fromkeys(words)), names)
 
 

@@ -5,7 +5,11 @@ from typing import Final
 
 from agent.documents.passages import Chunk, DocumentStore, best_passage
 from agent.documents.shop import ONLY_OF_SHOP, find_shop_topics, is_shop_document
-from agent.documents.topics import find_topic_share, find_topics
+from agent.documents.topics import (
+    find_share_on_topic,
+    find_topic_share,
+    find_topics,
+)
 from agent.language import truncate_at_boundary
 
 MAX_CHUNKS: Final = 8
@@ -28,23 +32,24 @@ async def find_passage(
     all_topics = [*topics.english, *topics.words]
     if not all_topics:
         return None
-    topic_words = " ".join(map(" ".join, topics.english))
-    chunks = await documents.search(
-        [question, topic_words or question], limit=MAX_CHUNKS
-    )
+    queries = topics.list_queries(question)
+    chunks = await documents.search(queries, limit=MAX_CHUNKS)
 
-    def relevance(chunk: Chunk) -> tuple[bool, float, float]:
+    def relevance(chunk: Chunk) -> tuple[bool, float, float, float]:
         is_named = topics.are_named_in(chunk.source_text)
         share_of_headings = find_topic_share(
             all_topics, f"{chunk.title} {chunk.location}"
         )
-        return is_named, share_of_headings, find_topic_share(all_topics, chunk.title)
+        share_of_title = find_topic_share(all_topics, chunk.title)
+        # Who asks what tannin is wants "What tannin is", not "Tannin and food".
+        on_topic = 0.0
+        if share_of_title or len(topics.words) == 1:
+            on_topic = find_share_on_topic(chunk.location, all_topics)
+        return is_named, share_of_headings, share_of_title, on_topic
 
     for chunk in sorted(chunks, key=relevance, reverse=True):
         if topics.are_in(chunk.source_text):
-            text = best_passage(
-                chunk.text, f"{question} {topic_words}", MAX_PASSAGE_CHARS
-            )
+            text = best_passage(chunk.text, " ".join(queries), MAX_PASSAGE_CHARS)
             return replace(chunk, text=text)
     return None
 

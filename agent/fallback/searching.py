@@ -1,8 +1,9 @@
 """Search wines for a wish, with fewer hard filters if nothing matches.
 
-A hard filter excludes wines, a soft one only ranks them. Prices, allergens and exclusions are
-always hard. Kind, sweetness, grape and place become soft if no wine matches. Body, tannin, acidity
-and the pairing of a dish are always soft, but for the body that a button asks for.
+A hard filter excludes wines, a soft one only ranks them. Highest prices, allergens and exclusions
+are always hard. If no wine matches, a lowest price is dropped, or kind, sweetness, grape and place
+become soft. Body, tannin, acidity and the pairing of a dish are always soft, but for the body that
+a button asks for.
 """
 
 from collections.abc import Mapping, Sequence
@@ -80,6 +81,12 @@ async def _search_relaxed(
     found = await _search(catalogue, query, wish, person)
     if query.like:
         return replace(found, similar_to=wish.last_shown[0])
+    if not found.wines and query.min_price is not None:
+        cheaper = query.model_copy(update={"min_price": None})
+        found = await _search(catalogue, cheaper, wish, person)
+        if found.wines:
+            unmet = (*found.unmet_fields, "min_price")
+            return replace(found, unmet_fields=unmet)
     for fields in RELAXATION_STEPS:
         if found.wines:
             break

@@ -13,10 +13,11 @@ from agent.query_reading.names import (
     load_display_names,
     name_in_country,
 )
+from agent.query_reading.prices import PRICE_FIELDS, find_approximate_price
 from agent.query_reading.request import LIST_FIELDS, Request
 from agent.query_reading.tables import Dish
 from agent.sommelier.cards import translate_country
-from agent.sommelier.vocabulary import Currency, Style
+from agent.sommelier.vocabulary import Allergen, Currency, Style
 from agent.sommelier.wine import NON_VEGAN_ALLERGENS, Wine
 
 MAX_FOODS: Final = 3
@@ -77,7 +78,10 @@ def _describe_exclusions(request: Request) -> Iterator[str]:
             value for value in allergens if value not in NON_VEGAN_ALLERGENS
         )
     for value in allergens:
-        yield translate("fallback_without", name=name_value("allergens", value))
+        if value == Allergen.SULPHITES:  # every wine has some
+            yield translate("fallback_no_added_sulphites")
+        else:
+            yield translate("fallback_without", name=name_value("allergens", value))
 
 
 def is_vegan(excluded_allergens: Iterable[str]) -> bool:
@@ -178,6 +182,9 @@ def _describe_price(filters: Mapping[str, Any]) -> str:
         return translate("fallback_up_to", price=format_money(high or 0, currency))
     if high is None:
         return translate("fallback_from", price=format_money(low, currency))
+    price = find_approximate_price(low, high)
+    if price is not None:
+        return translate("fallback_about", price=format_money(price, currency))
     return format_money_range(low, high, currency)
 
 
@@ -187,6 +194,8 @@ def describe_field(name: str, request: Request) -> str:
         return ", ".join(request.dishes)
     if name == "offer":
         return translate(f"offer_{request.filters[name]}")
+    if name in PRICE_FIELDS:
+        return _describe_price(request.filters)
     return _describe_filters(Request(filters={name: request.values(name)}))
 
 

@@ -94,6 +94,8 @@ class ExclusionReader:
         grammar = load_grammar()
         if not between <= grammar.listing_words:
             return False
+        if "text" in second.meanings and second.start == first.end:
+            return True  # a Romance adjective: "pas de chardonnay boisé"
         has_or = not grammar.or_nor_words.isdisjoint(between)
         return has_or or bool(_excludable_fields(first) & _excludable_fields(second))
 

@@ -160,10 +160,18 @@ def _price_filters(parts: Sequence[PricePart]) -> dict[str, Any]:
         return {}  # "un plateau de quatre fromages"
     if higher and currency == UNKNOWN_CURRENCY:
         return {}  # AMOUNT finds it
+    if higher and _begins_with_vintage(parts):
+        return {}  # AMOUNT finds the price
     filters = _limits(low, higher, limit)
     if currency:
         filters["currency"] = currency
     return filters
+
+
+def _begins_with_vintage(parts: Sequence[PricePart]) -> bool:
+    """Return True if a range is a vintage and a price: "Chianti 2021 à 18 euros"."""
+    first, *others = [part.number for part in parts if part.symbol == "N"]
+    return first in YEARS and all(number < first for number in others)
 
 
 def _may_be_price(parts: Sequence[PricePart]) -> bool:
@@ -184,3 +192,10 @@ def _limits(low: float, higher: Sequence[float], limit: str) -> dict[str, Any]:
     if limit == "min":
         return {"min_price": low}
     return {"max_price": low}
+
+
+def find_approximate_price(low: float, high: float) -> float | None:
+    """Return the price of which a message said "about", or None if these are other limits."""
+    lower, upper = APPROXIMATE_FACTORS
+    price = round(high / upper, 2)
+    return price if round(price * lower, 2) == low else None

@@ -15,6 +15,7 @@ from telegram import CallbackQuery, Message, MessageEntity, Update
 from agent.documents.shop import CONTACT, find_shop_topics
 from agent.engine.run import Run
 from agent.fallback.follow_ups import FollowUp, find_follow_up
+from agent.fallback.wording import DRY_STEPS
 from agent.i18n import translate
 from agent.markdown import escape, strip_invisible
 from agent.mcp import McpServers, Proposal
@@ -134,7 +135,7 @@ def _follow_up_buttons(question: Question, reply: Reply) -> ButtonRows:
     """Return the follow-up buttons of an answer.
 
     There are none if the answer shows no wines for sale, or any that were read from a picture. What
-    has answered "Why?" does not offer it again.
+    has answered "Why?" does not offer it again, and no drier wines are offered beside dry ones.
     """
     wines = [wine for wine in reply.wines if isinstance(wine, Wine)]
     is_for_sale = any(not wine.is_own for wine in wines)
@@ -144,8 +145,11 @@ def _follow_up_buttons(question: Question, reply: Reply) -> ButtonRows:
         or len(wines) < len(reply.wines)
     ):
         return ()
-    is_explained = find_follow_up(question.text) is FollowUp.WHY
-    offered = [name for name in FollowUp if not (is_explained and name is FollowUp.WHY)]
+    offered = list(FollowUp)
+    if find_follow_up(question.text) is FollowUp.WHY:
+        offered.remove(FollowUp.WHY)
+    if all(wine.sweetness in DRY_STEPS for wine in wines):
+        offered.remove(FollowUp.DRIER)
     buttons = [Button(translate(f"next_{name}"), f"{NEXT}{name}") for name in offered]
     return in_rows(buttons, 3)
 

@@ -177,6 +177,10 @@ async def test_who_asks_for_any_wine_is_shown_several_kinds(fallback: Fallback) 
     ("text", "title"),
     [
         ("what is tannin?", "Tannin"),
+        ("que veut dire tanin ?", "What tannin is"),
+        ("how long can I keep an open bottle?", "How long does an open bottle keep?"),
+        ("hoe lang blijft een open fles goed?", "How long does an open bottle keep?"),
+        ("Le vin rouge doit-il être servi chaud ?", "Should red wine be served warm?"),
         ("Was bedeutet sur lie?", "Sur lie"),
         ("What is a corked wine?", "Cork taint"),
         ("Come si conserva una bottiglia aperta?", "bottle"),
@@ -227,6 +231,15 @@ async def test_unmet_filters_are_named(fallback: Fallback) -> None:
     assert named.text.endswith(
         translate_into("en", "fallback_no_name", name="Château Blorgmont")
     )
+
+
+async def test_a_price_said_with_about_is_shown_so_and_a_cheaper_wine_is_better_than_none(
+    fallback: Fallback,
+) -> None:
+    reply = await Conversation(fallback).say("an Albariño, around 30 euros")
+    assert "Albariño · around €30" in reply.text
+    assert "Not met: around €30." in reply.text
+    assert all("Albariño" in wine.grapes for wine in wines_of(reply))
 
 
 async def test_references_to_wines_shown_before(fallback: Fallback) -> None:

@@ -312,6 +312,19 @@ def test_a_taste_without_oak_does_not_turn_round_another_negation() -> None:
     assert request.values("without_text") == ("smoky smoke", "oaky")
 
 
+def test_a_taste_right_behind_an_excluded_grape_is_excluded_with_it() -> None:
+    request = read_request("J'aime le riesling, mais pas de chardonnay boisé", "fr")
+    assert request.values("grapes") == ("Riesling",)
+    assert request.values("without_grapes") == ("Chardonnay",)
+    assert request.values("text") == ()
+
+
+def test_a_vintage_before_a_price_is_no_range() -> None:
+    request = read_request("trois bouteilles de Chianti 2021 à 18 euros", "fr")
+    assert request.filters["max_price"] == 18
+    assert "min_price" not in request.filters
+
+
 def test_nothing_over_an_amount_is_a_maximum_and_a_negation() -> None:
     request = read_request("nothing over 20 euros or Merlot")
     assert (request.filters.get("max_price"), request.filters.get("min_price")) == (
