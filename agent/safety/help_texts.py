@@ -82,6 +82,9 @@ class HelpTexts(StrictModel):
     """Stands in place of "0-24"."""
     text_message: HelpText
     """Stands in place of "SMS"."""
+    country_line: str = "{country}: {numbers}"
+    numbers_joint: str = "; "
+    """Joins the numbers of a country. Both have no-break spaces in French."""
     elsewhere: HelpText
     crisis: TextWithLines
     """Said in a crisis."""
@@ -246,15 +249,20 @@ class Help:
         """Format the numbers of a country, the emergency number first."""
         country = self.catalogue.countries[code]
         numbers = [_say_hours(line.line, texts) for line in country.crisis]
-        listed = "; ".join([f"{texts.emergency} {country.emergency}", *numbers])
-        return f"{_country_name(code, self._language_of(texts))}: {listed}"
+        emergency = f"{texts.emergency} {country.emergency}"
+        listed = texts.numbers_joint.join([emergency, *numbers])
+        name = _country_name(code, self._language_of(texts))
+        return texts.country_line.format(country=name, numbers=listed)
 
     def _alcohol_lines(self, safety: SafetyState) -> Iterable[str]:
         texts = self._texts_for(safety)
         language = self._language_of(texts)
         for code in self._country_codes(safety):
             for line in self.catalogue.countries[code].alcohol:
-                yield f"{_country_name(code, language)}: {_say_hours(line.line, texts)}"
+                yield texts.country_line.format(
+                    country=_country_name(code, language),
+                    numbers=_say_hours(line.line, texts),
+                )
 
     def _language_of(self, texts: HelpTexts) -> str:
         return next(
