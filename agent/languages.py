@@ -107,6 +107,9 @@ class Language(StrictModel):
     places: Mapping[str, str] = {}
     """The names of each category of `agent/places/categories.toml`, separated by commas: first as
     they are searched for; all are understood."""
+    place_searches: Mapping[str, str] = {}
+    """Ten searches for each of these categories, separated by commas, as people of this language
+    type them; without a model the place stands behind each. By default they are in English."""
     shop_questions: Mapping[ShopTopic, str] = {}
     """Phrases, separated by commas, by which a question is about the shop itself, or asks for its
     people. A word that ends with * stands for all that begin so. "Open" alone is too little:

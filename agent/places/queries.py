@@ -20,6 +20,7 @@ from agent.engine.contract import FEEDBACK_INTRO, OutputContract
 from agent.engine.errors import AgentError, quoted
 from agent.engine.loop import AgenticResponse, generate_agentic_response
 from agent.engine.run import Prompt, PromptRef, Run
+from agent.formatting import format_language
 from agent.i18n import current_language
 from agent.language import all_common_words
 from agent.languages import load_languages
@@ -216,6 +217,7 @@ async def _ask_model(
         category=category,
         label=categories()[category].label,
         hint=categories()[category].hint,
+        language=format_language(current_language()),
         schema=contract.output.schema_text,
     )
     limits = replace(run.limits, structured_output_max_retries=MAX_RETRIES)
@@ -228,16 +230,26 @@ async def _ask_model(
 
 
 def build_rule_based_queries(category: str, place: str, wish: str = "") -> Queries:
-    """Return ten phrases with the place, the category's name in the user's language first."""
-    phrases = list(categories()[category].phrases)
-    name = get_category_name(current_language(), category)
-    if name != categories()[category].label:
-        stemmed_name = stem_words(name)
-        others = [phrase for phrase in phrases if stem_words(phrase) != stemmed_name]
-        phrases = [name, *others[: QUERY_COUNT - 1]]
+    """Return ten phrases with the place, in the user's language if it has such phrases."""
+    phrases = _list_phrases_in(current_language(), category)
     suffix = f"{wish} {place}".strip()
     queries = tuple(f"{phrase} {suffix}" for phrase in phrases)
     return Queries(category, place, queries)
+
+
+def _list_phrases_in(language: str, category: str) -> Sequence[str]:
+    """Return ten phrases for a category: those of a language, or its name and English ones."""
+    known = load_languages().get(language)
+    if known and category in known.place_searches:
+        searches = known.place_searches[category]
+        return [" ".join(phrase.split()) for phrase in searches.split(",")]
+    phrases = categories()[category].phrases
+    name = get_category_name(language, category)
+    if name == categories()[category].label:
+        return phrases
+    stemmed_name = stem_words(name)
+    others = [phrase for phrase in phrases if stem_words(phrase) != stemmed_name]
+    return [name, *others[: QUERY_COUNT - 1]]
 
 
 def clean_place_name(place: str) -> str:

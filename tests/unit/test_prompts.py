@@ -19,7 +19,7 @@ VARIABLES = {
     "picture": {"schema"},
     "documents-answer": {"not_enough"},
     "documents-quotes": {"max_snippets", "schema"},
-    "place-queries": {"category", "label", "hint", "schema"},
+    "place-queries": {"category", "label", "hint", "language", "schema"},
     "refinement": {"schema"},
     "wine-gaps": {"schema"},
 }

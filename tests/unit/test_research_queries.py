@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 
-from agent.i18n import use_language
+from agent.i18n import languages, use_language
 from agent.places.queries import (
     build_rule_based_queries,
     categories,
@@ -44,11 +44,18 @@ def test_a_query_names_its_place_and_not_only_the_country() -> None:
 
 @pytest.mark.parametrize("name", categories())
 def test_without_a_model_every_category_has_ten_queries(name: str) -> None:
-    for language, place in product(("en", "de", "ja"), PLACES):
+    for language, place in product(("en", *languages(), "ja"), PLACES):
         with use_language(language):
             queries = build_rule_based_queries(name, place)
         assert len(queries.queries) == 10
         assert find_problem(queries.queries, place) is None
+
+
+def test_without_a_model_the_queries_are_in_the_language_of_the_user() -> None:
+    with use_language("de"):
+        queries = build_rule_based_queries("WINE_SHOP", "Graz").queries
+    assert queries[:2] == ("Weinhandlung Graz", "Weinladen Graz")
+    assert not any("wine" in query for query in queries)
 
 
 @pytest.mark.parametrize("name", ["Wine-Bars", "wines by the glass"])
