@@ -24,6 +24,7 @@ from bot.resources import Stores
 from bot.turn import Turn
 from db.budgets import DailyBudgets
 from db.engine import Sessions, create_engine
+from db.export_queue import RowQueue
 from db.models import TraceRow
 from db.repositories.outbox import Outbox
 from db.repositories.people import MemoryRepository, MessageRepository
@@ -31,7 +32,7 @@ from db.repositories.statistics import StatisticsRepository, Week
 from db.repositories.turns import TurnRepository, export_turns
 from db.repositories.unmet import UnmetWishes
 from db.schema import upgrade_schema
-from db.traces import RowQueue, SqlTraceStore
+from db.traces import SqlTraceStore
 from tests.crash.harness import postgres
 from tests.databases import KINDS, Databases
 

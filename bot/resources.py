@@ -44,6 +44,7 @@ from db.engine import (
     Sessions,
     create_engine,
 )
+from db.export_queue import RowQueue
 from db.models import ScoreRow, TraceRow, utc_now
 from db.repositories.clicks import ClickRepository, Clicks
 from db.repositories.commits import Commits
@@ -62,7 +63,7 @@ from db.repositories.statistics import StatisticsRepository
 from db.repositories.turns import TurnRepository
 from db.repositories.unmet import UnmetWishes
 from db.schema import check_schema, find_schema, upgrade_schema
-from db.traces import LOCAL_TRACE_ROWS, RowQueue, SqlTraceStore, TraceRows
+from db.traces import LOCAL_TRACE_ROWS, SqlTraceStore, TraceRows
 from db.wines.catalogue import SqlCatalogue
 from db.wines.catalogue_import import load_starter
 

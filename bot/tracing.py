@@ -30,9 +30,10 @@ from agent.tracing.masking import Masking
 from bot.tasks import in_background, run_shutdown_step
 from config import Settings
 from db.engine import Sessions
+from db.export_queue import RowQueue
 from db.models import DeletionRow, ScoreRow, TraceRow, utc_now
 from db.repositories.people import MemoryUpkeep
-from db.traces import RowQueue, unpack
+from db.traces import unpack
 
 if TYPE_CHECKING:
     from agent.tracing.delivery import LangfuseApi, OtlpServer

@@ -40,14 +40,17 @@ class RemainingBudget:
         When a budget is used up, the turn may send no requests. When few requests remain, two are
         reserved for a tool call and an answer, and only the others may be retries.
         """
-        requests = 0 if self.is_used_up() else int(min(limits.requests, self.requests))
+        requests = 0
+        if not self.is_used_up():
+            requests = int(min(limits.requests, self.requests))
         retries = limits.structured_output_max_retries
         if requests < limits.requests:
             retries = min(retries, max(0, requests - 2))
+        cost_left = max(0, self.cost_usd)
         return replace(
             limits,
             requests=requests,
-            cost_usd=min(limits.cost_usd, max(0, self.cost_usd)),
+            cost_usd=min(limits.cost_usd, cost_left),
             structured_output_max_retries=retries,
         )
 
@@ -84,14 +87,12 @@ class DailyBudgets(SqlRepository):
             return UNLIMITED
         if session.get_bind().dialect.name != "sqlite":
             # Of two turns that begin at once, the second one sees what the first has reserved.
-            await session.execute(
-                select(func.pg_advisory_xact_lock(func.hashtext(LOCK)))
-            )
+            key = func.hashtext(LOCK)
+            await session.execute(select(func.pg_advisory_xact_lock(key)))
         now = self.now()
-        is_over = (ReservationRow.at < now - LONGEST_TURN) | (
-            ReservationRow.turn_id == turn_id
-        )
-        await session.execute(delete(ReservationRow).where(is_over))
+        is_over = ReservationRow.at < now - LONGEST_TURN
+        is_earlier_try = ReservationRow.turn_id == turn_id
+        await session.execute(delete(ReservationRow).where(is_over | is_earlier_try))
         remaining = await self._read_remaining(session, user_id)
         limits = remaining.apply_to(self.turn_limits)
         if not remaining.is_used_up():
@@ -107,9 +108,8 @@ class DailyBudgets(SqlRepository):
 
     async def settle_in(self, session: AsyncSession, turn_id: int) -> None:
         """Take back what a turn has reserved, in the commit that stores what it has used."""
-        await session.execute(
-            delete(ReservationRow).where(ReservationRow.turn_id == turn_id)
-        )
+        is_this = ReservationRow.turn_id == turn_id
+        await session.execute(delete(ReservationRow).where(is_this))
 
     async def release_all(self) -> None:
         """Take back all that is reserved; call it when no other process answers."""
@@ -118,26 +118,32 @@ class DailyBudgets(SqlRepository):
     async def _read_remaining(
         self, session: AsyncSession, user_id: int
     ) -> RemainingBudget:
-        # One statement: a turn that ends meanwhile is either still reserved or already stored.
         is_today = TurnRow.at >= midnight(self.now())
-        of_user = TurnRow.user_id == user_id
+        cost = select(func.sum(TurnRow.cost_usd)).where(is_today)
+        reserved_cost = select(func.sum(ReservationRow.cost_usd))
+        requests = select(func.sum(TurnRow.requests)).where(
+            is_today, TurnRow.user_id == user_id
+        )
+        reserved_requests = select(func.sum(ReservationRow.requests)).where(
+            ReservationRow.user_id == user_id
+        )
+        # One statement: a turn that ends meanwhile is either still reserved or already stored.
         sums = select(
-            select(func.sum(TurnRow.cost_usd)).where(is_today).scalar_subquery(),
-            select(func.sum(ReservationRow.cost_usd)).scalar_subquery(),
-            select(func.sum(TurnRow.requests))
-            .where(is_today, of_user)
-            .scalar_subquery(),
-            select(func.sum(ReservationRow.requests))
-            .where(ReservationRow.user_id == user_id)
-            .scalar_subquery(),
+            func.coalesce(cost.scalar_subquery(), 0),
+            func.coalesce(reserved_cost.scalar_subquery(), 0),
+            func.coalesce(requests.scalar_subquery(), 0),
+            func.coalesce(reserved_requests.scalar_subquery(), 0),
         )
         row = (await session.execute(sums)).one()
-        cost, reserved_cost, requests, reserved_requests = (value or 0 for value in row)
-        cost_usd = (self.total_cost_usd or inf) - cost - reserved_cost
-        if not user_id:
-            return RemainingBudget(cost_usd=cost_usd)
-        requests_left = (self.person_requests or inf) - requests - reserved_requests
-        return RemainingBudget(requests_left, cost_usd)
+        spent_usd, reserved_usd, sent, reserved = row
+        remaining = RemainingBudget()
+        if self.total_cost_usd:
+            cost_usd = self.total_cost_usd - spent_usd - reserved_usd
+            remaining = replace(remaining, cost_usd=cost_usd)
+        if self.person_requests and user_id:
+            requests_left = self.person_requests - sent - reserved
+            remaining = replace(remaining, requests=requests_left)
+        return remaining
 
 
 def midnight(moment: datetime) -> datetime:

@@ -59,8 +59,12 @@ class Fence:
         )
         user = select(ForgottenUserRow.at).where(ForgottenUserRow.user == self.user)
         both = select(chat.scalar_subquery(), user.scalar_subquery())
-        chat_at, user_at = (await session.execute(both)).one()
-        return Forgotten(self._is_before(chat_at), self._is_before(user_at))
+        row = (await session.execute(both)).one()
+        chat_at, user_at = row
+        return Forgotten(
+            conversation=self._is_before(chat_at),
+            user=self._is_before(user_at),
+        )
 
     def _is_before(self, forgotten_at: datetime | None) -> bool:
         return forgotten_at is not None and self.accepted_at <= forgotten_at
@@ -75,13 +79,12 @@ class Fence:
         """
         if session.get_bind().dialect.name == "sqlite":
             return
-        forgets = any(change.forgets for change in changes)
-        lock = (
-            func.pg_advisory_xact_lock if forgets else func.pg_advisory_xact_lock_shared
-        )
-        names = (f"forget {self.chat_id}.{self.thread_id}", f"forget {self.user}")
-        keys = [func.hashtextextended(name, 0) for name in names]
-        await session.execute(select(*(lock(key) for key in keys)))
+        lock = func.pg_advisory_xact_lock_shared
+        if any(change.forgets for change in changes):
+            lock = func.pg_advisory_xact_lock
+        chat = func.hashtextextended(f"forget {self.chat_id}.{self.thread_id}", 0)
+        user = func.hashtextextended(f"forget {self.user}", 0)
+        await session.execute(select(lock(chat), lock(user)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,22 +174,22 @@ class Commit:
         """Store the messages of the turn, under the current id of a group that was migrated."""
         if not self.history or self.record is None:
             return
-        record, session = self.record, transaction.session
-        chat_id = await _find_current_chat(session, record.chat_id)
-        rows = [
-            MessageRow(
+        session = transaction.session
+        chat_id = await _find_current_chat(session, self.record.chat_id)
+        rows: list[MessageRow] = []
+        for message in self.history:
+            row = MessageRow(
                 chat_id=chat_id,
                 role=message.role,
                 content=strip_unstorable(message.content),
                 wine_ids=[strip_unstorable(wine_id) for wine_id in message.wine_ids],
                 created_at=transaction.now,
-                turn_id=record.turn_id,
+                turn_id=self.record.turn_id,
                 thread_id=message.thread_id,
                 attachment=strip_unstorable(message.attachment),
                 answer=strip_unstorable(message.answer),
             )
-            for message in self.history
-        ]
+            rows.append(row)
         await insert_new(session, *rows)
 
 

@@ -7,7 +7,12 @@ import asyncio
 import os
 import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager, nullcontext, suppress
+from contextlib import (
+    AbstractAsyncContextManager,
+    asynccontextmanager,
+    nullcontext,
+    suppress,
+)
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -81,11 +86,12 @@ class Sessions:
 
     def __init__(self, engine: AsyncEngine) -> None:
         self._session_factory = async_sessionmaker(engine, expire_on_commit=False)
-        self._file = (
-            Path(engine.url.database or "") if engine.dialect.name == "sqlite" else None
-        )
+        self._file: Path | None = None
+        self._write_lock: AbstractAsyncContextManager[None] = nullcontext()
+        if engine.dialect.name == "sqlite":
+            self._file = Path(engine.url.database or "")
+            self._write_lock = asyncio.Lock()
         self._inode = self._find_inode()
-        self._write_lock = asyncio.Lock() if self._file else nullcontext()
 
     def __call__(self) -> AsyncSession:
         """Return a read session."""
@@ -124,12 +130,15 @@ class Sessions:
             )
 
     def _find_inode(self) -> int | None:
-        return self._file.stat().st_ino if self._file and self._file.exists() else None
+        if self._file is None or not self._file.exists():
+            return None
+        return self._file.stat().st_ino
 
 
 async def count_changed(session: AsyncSession, statement: sa.Update | sa.Delete) -> int:
     """Execute a statement; return the number of changed rows."""
-    return cast("sa.CursorResult[Any]", await session.execute(statement)).rowcount
+    result = await session.execute(statement)
+    return cast("sa.CursorResult[Any]", result).rowcount
 
 
 @dataclass(eq=False)
@@ -166,12 +175,13 @@ class SqlRepository:
 
 def is_transient(error: Exception) -> bool:
     """Return whether the database is only temporarily unreachable, locked or full."""
-    cause = error.orig if isinstance(error, DBAPIError) else None
-    if getattr(cause, "sqlite_errorcode", None) == sqlite3.SQLITE_ERROR:
-        return False  # a wrong statement, or a missing table
-    if isinstance(error, TRANSIENT_ERRORS):
-        return True
-    return isinstance(error, DBAPIError) and error.connection_invalidated
+    if isinstance(error, DBAPIError):
+        code = getattr(error.orig, "sqlite_errorcode", None)
+        if code == sqlite3.SQLITE_ERROR:  # a wrong statement, or a missing table
+            return False
+        if error.connection_invalidated:
+            return True
+    return isinstance(error, TRANSIENT_ERRORS)
 
 
 async def call_or_default(
@@ -220,9 +230,8 @@ def create_engine(url: str, pool_size: int = POOL_SIZE) -> AsyncEngine:
     if parsed.get_backend_name() == "sqlite":
         path = Path(parsed.database or "").expanduser()
         _create_private_file(path)
-        engine = create_async_engine(
-            parsed.set(database=str(path)), hide_parameters=True
-        )
+        parsed = parsed.set(database=str(path))
+        engine = create_async_engine(parsed, hide_parameters=True)
         sa.event.listen(engine.sync_engine, "connect", _prepare_sqlite)
         return engine
     parsed = parsed.update_query_dict({**POSTGRES_OPTIONS, **parsed.query})
@@ -243,7 +252,8 @@ def _create_private_file(path: Path) -> None:
             "Choose another in DATABASE_URL."
         ) from None
     with suppress(OSError):  # connecting will fail and report the reason
-        os.close(os.open(path, os.O_CREAT | os.O_RDONLY, 0o600))
+        descriptor = os.open(path, os.O_CREAT | os.O_RDONLY, 0o600)
+        os.close(descriptor)
 
 
 def _prepare_sqlite(connection: DBAPIConnection, _entry: ConnectionPoolEntry) -> None:

@@ -13,8 +13,14 @@ Row = TypeVar("Row", bound=Sequence[Any])
 BYTE_ORDER_MARKS: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 DEFAULT_ENCODING: Final = "cp1252"
 ENCODINGS: Final = (
-    *(DEFAULT_ENCODING, "cp1250", "cp1251", "cp1253", "cp1254", "cp850"),
-    *("koi8_r", "mac_roman"),
+    DEFAULT_ENCODING,
+    "cp1250",
+    "cp1251",
+    "cp1253",
+    "cp1254",
+    "cp850",
+    "koi8_r",
+    "mac_roman",
 )
 """What spreadsheets and older programs write, besides Unicode."""
 MAX_DETECTED_BYTES: Final = 50_000
@@ -34,17 +40,19 @@ def decode(data: bytes) -> tuple[str, str]:
     Raises:
         Unreadable: the file is binary.
     """
-    encoding = "utf-16" if data.startswith(BYTE_ORDER_MARKS) else "utf-8-sig"
-    if b"\0" in data and encoding != "utf-16":
+    encoding = "utf-8-sig"
+    if data.startswith(BYTE_ORDER_MARKS):
+        encoding = "utf-16"
+    elif b"\0" in data:
         raise Unreadable("is binary, not text")
     text = data.decode(encoding, "replace")
     non_ascii_count = sum(not character.isascii() for character in text)
-    if (
-        2 * text.count("\ufffd") > non_ascii_count
-    ):  # too many replacements for damaged UTF-8
+    # Damaged UTF-8 has a few replacements; with more, it is another encoding.
+    if 2 * text.count("\ufffd") > non_ascii_count:
         encoding = _detect_encoding(data)
         text = data.decode(encoding, "replace")
-    return text.replace("\r\n", "\n").replace("\r", "\n"), encoding.removesuffix("-sig")
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    return text, encoding.removesuffix("-sig")
 
 
 def _detect_encoding(data: bytes) -> str:
@@ -56,9 +64,8 @@ def _detect_encoding(data: bytes) -> str:
 
     # A table repeats its words: a word that stands on each row would outvote all others.
     words = dict.fromkeys(data.translate(DELIMITERS_AS_SPACES).split())
-    sample = b" ".join(word for word in words if not word.isascii())[
-        :MAX_DETECTED_BYTES
-    ]
+    telling = b" ".join([word for word in words if not word.isascii()])
+    sample = telling[:MAX_DETECTED_BYTES]
     matches = list(from_bytes(sample, cp_isolation=[*ENCODINGS]))
     if not matches:
         return DEFAULT_ENCODING
@@ -95,7 +102,10 @@ def read_sheets(data: bytes) -> dict[str, list[list[str]]]:
 
 
 def _to_texts(cells: Iterable[Any]) -> list[str]:
-    return ["" if cell is None else str(cell) for cell in cells]
+    texts: list[str] = []
+    for cell in cells:
+        texts.append("" if cell is None else str(cell))
+    return texts
 
 
 def take_rows(rows: Iterable[Row]) -> Iterator[Row]:

@@ -28,10 +28,11 @@ from bot.reports import cost_text, trace_text
 from bot.tracing import Exporter, masking_of, trace_server
 from bot.wanted import group_wishes, to_csv
 from db.engine import Sessions
+from db.export_queue import RowQueue
 from db.models import ExportState, ScoreRow, TraceRow
 from db.repositories.turns import export_turns
 from db.repositories.unmet import UnmetWish, UnmetWishes
-from db.traces import RowQueue, SqlTraceStore
+from db.traces import SqlTraceStore
 
 NO_TRACES: Final = (
     "No such turn is in the local store. Talk to the sommelier (`sommelier chat`, or `sommelier "

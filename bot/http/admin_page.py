@@ -24,11 +24,11 @@ from bot.reports import statistics_rows, trace_text
 from bot.resources import Repositories
 from bot.wanted import WishGroup, describe_reason, group_wishes, to_csv
 from db.engine import Sessions
+from db.export_queue import RowQueue
 from db.models import TraceRow
 from db.repositories.statistics import Week
 from db.repositories.turns import export_turns
 from db.repositories.unmet import UnmetWishes
-from db.traces import RowQueue
 
 PATH: Final = "/admin"
 PASSWORD: Final = HTTPBasic(realm="Sommelier, ADMIN_TOKEN is the password")

@@ -52,8 +52,15 @@ IS_UNFINISHED: Final = UpdateRow.state.in_(
 )
 """With literals in the statement, so that SQLite knows the partial index of these rows."""
 MEMORY: Final = (
-    *(FactRow, SettingRow, ConcernRow, TasteRatingRow, ReminderRow),
-    *(BottleRow, DrinkRow, UndoableChangeRow, KeptImportRow),
+    FactRow,
+    SettingRow,
+    ConcernRow,
+    TasteRatingRow,
+    ReminderRow,
+    BottleRow,
+    DrinkRow,
+    UndoableChangeRow,
+    KeptImportRow,
 )
 """The tables of what is remembered of a user."""
 OwnedRows = Mapping[type[Base], Sequence[ColumnElement[bool]]]
@@ -84,10 +91,11 @@ class ForgetConversation(StoredChange):
         at = transaction.accepted_at  # what is asked later is not forgotten
         key = {"chat_id": self.chat_id, "thread_id": self.thread_id}
         await upsert(transaction.session, ForgottenChatRow(**key, at=at))
-        is_here = (MessageRow.chat_id == self.chat_id) & (
-            MessageRow.thread_id == self.thread_id
+        forgotten = delete(MessageRow).where(
+            MessageRow.chat_id == self.chat_id,
+            MessageRow.thread_id == self.thread_id,
         )
-        await transaction.session.execute(delete(MessageRow).where(is_here))
+        await transaction.session.execute(forgotten)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +114,10 @@ class ForgetUser(StoredChange):
 
     async def apply(self, transaction: Transaction) -> None:
         """Store the time of the deletion, and delete or anonymise the rows."""
-        session, at = transaction.session, transaction.accepted_at
-        await upsert(session, ForgottenUserRow(user=self.user, at=at))
+        session = transaction.session
+        # What they ask later is not forgotten.
+        forgotten = ForgottenUserRow(user=self.user, at=transaction.accepted_at)
+        await upsert(session, forgotten)
         # This waits for commits that pass a message on, and lets no other one begin.
         referrals = update(ReferralRow).where(ReferralRow.user_id == self.user_id)
         await session.execute(referrals.values(state=ReferralState.ENDED))
@@ -116,29 +126,27 @@ class ForgetUser(StoredChange):
         # A turn that still runs or is being sent keeps its updates and messages until its end.
         unfinished = select(UpdateRow.update_id).where(IS_UNFINISHED)
         begun_by = func.coalesce(UpdateRow.turn_id, UpdateRow.update_id)
+        is_sent = OutboxRow.update_id.not_in(unfinished)
         may_delete: dict[type[Base], ColumnElement[bool]] = {
             UpdateRow: begun_by.not_in(unfinished),
-            OutboxRow: OutboxRow.update_id.is_(None)
-            | OutboxRow.update_id.not_in(unfinished),
+            OutboxRow: OutboxRow.update_id.is_(None) | is_sent,
             ChatRow: ChatRow.access.is_(None),
         }
         for model, conditions in owned.items():
             for is_theirs in conditions:
-                await session.execute(
-                    delete(model).where(is_theirs, may_delete.get(model, true()))
-                )
+                row_may_go = may_delete.get(model, true())
+                await session.execute(delete(model).where(is_theirs, row_may_go))
         now = transaction.now
         await upsert(session, DeletionRow(user=self.user, at=now, due_at=now, tries=0))
 
     async def _anonymise(self, session: AsyncSession, owned: OwnedRows) -> None:
         """Empty the rows that stay, or stay for a while: nothing in them tells whose they were."""
-        is_done = (UpdateRow.chat_id == self.user_id) & (
-            UpdateRow.state == UpdateState.DONE
-        )
-        await session.execute(update(UpdateRow).where(is_done).values(NO_PERSONAL_DATA))
-        is_being_sent = OutboxRow.update_id.in_(
-            select(UpdateRow.update_id).where(IS_UNFINISHED)
-        )
+        is_of_chat = UpdateRow.chat_id == self.user_id
+        is_done = UpdateRow.state == UpdateState.DONE
+        done = update(UpdateRow).where(is_of_chat, is_done)
+        await session.execute(done.values(NO_PERSONAL_DATA))
+        unfinished = select(UpdateRow.update_id).where(IS_UNFINISHED)
+        is_being_sent = OutboxRow.update_id.in_(unfinished)
         for is_theirs in owned[OutboxRow]:
             released = update(OutboxRow).where(is_theirs, is_being_sent)
             await session.execute(released.values(turn_id=None, referral_id=None))
@@ -156,9 +164,8 @@ class ForgetMemory(StoredChange):
     async def apply(self, transaction: Transaction) -> None:
         """Delete the rows."""
         for model in MEMORY:
-            await transaction.session.execute(
-                delete(model).where(model.user_id == self.user_id)
-            )
+            is_theirs = model.user_id == self.user_id
+            await transaction.session.execute(delete(model).where(is_theirs))
 
 
 def find_owned_rows(user_id: int, user: str) -> OwnedRows:

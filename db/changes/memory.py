@@ -40,12 +40,10 @@ class ChangeMemory(StoredChange):
         """Make the change; if it reverts one that was reverted before or expired, do nothing."""
         change = self.change
         if change.reverts_id:
-            undoable = await _pop_undoable(
-                transaction, change.user_id, change.reverts_id
-            )
-            if undoable is None:
+            undone = await _pop_undoable(transaction, change.user_id, change.reverts_id)
+            if undone is None:
                 return
-            change = undoable.inverse
+            change = undone.inverse
         await _apply(transaction.session, change, transaction.now)
 
 
@@ -62,9 +60,8 @@ class TakeBackTurn(StoredChange):
     async def apply(self, transaction: Transaction) -> None:
         """Delete the messages of the turn, and revert what it changed."""
         session = transaction.session
-        await session.execute(
-            delete(MessageRow).where(MessageRow.turn_id == self.turn_id)
-        )
+        is_of_turn = MessageRow.turn_id == self.turn_id
+        await session.execute(delete(MessageRow).where(is_of_turn))
         change = await _pop_undoable(transaction, self.user_id, self.turn_id)
         if change is not None:
             inverse = without_added_allergies(change).inverse
@@ -81,16 +78,16 @@ class SaveConcerns(StoredChange):
 
     async def apply(self, transaction: Transaction) -> None:
         """Store the concerns; stored ones get the new expiry."""
-        rows = [
-            ConcernRow(
+        rows: list[ConcernRow] = []
+        for name, until in self.concerns.items():
+            row = ConcernRow(
                 user_id=self.user_id,
                 chat_id=self.chat_id,
                 name=name,
                 at=transaction.now,
                 until=until,
             )
-            for name, until in self.concerns.items()
-        ]
+            rows.append(row)
         await upsert(transaction.session, *rows)
 
 
@@ -108,10 +105,9 @@ class ForgetConcerns(StoredChange):
         is_theirs = ConcernRow.user_id == self.user_id
         if self.chat_id is not None:
             is_theirs &= ConcernRow.chat_id == self.chat_id
-        forgotten = delete(ConcernRow).where(
-            is_theirs, ConcernRow.name.not_in(self.but)
-        )
-        await transaction.session.execute(forgotten)
+        is_forgotten = ConcernRow.name.not_in(self.but)
+        forget = delete(ConcernRow).where(is_theirs, is_forgotten)
+        await transaction.session.execute(forget)
 
 
 def is_undo(user_id: int, undo_id: int, now: datetime) -> ColumnElement[bool]:
@@ -148,6 +144,7 @@ def _strip_texts(value: Any) -> Any:
 
 
 async def _apply(session: AsyncSession, change: Change, now: datetime) -> None:
+    """Make a change, and store it as it was made, if it can be undone."""
     change = _to_storable(change)
     for fact in change.removed_facts:
         await _remove_fact(session, change.user_id, fact)
@@ -155,11 +152,14 @@ async def _apply(session: AsyncSession, change: Change, now: datetime) -> None:
         await _add_fact(session, change.user_id, fact, now)
     change = await change_bottles(session, change, now)
     for drink in change.removed_drinks:
-        is_drink = (DrinkRow.key == drink.key) & (DrinkRow.at == drink.at)
-        await session.execute(
-            delete(DrinkRow).where(DrinkRow.user_id == change.user_id, is_drink)
+        remove = delete(DrinkRow).where(
+            DrinkRow.user_id == change.user_id,
+            DrinkRow.key == drink.key,
+            DrinkRow.at == drink.at,
         )
-    session.add_all(_to_row(change.user_id, drink) for drink in change.drinks)
+        await session.execute(remove)
+    for drink in change.drinks:
+        session.add(_to_row(change.user_id, drink))
     if change.undo_id:
         undoable = UndoableChangeRow(
             user_id=change.user_id,
@@ -203,26 +203,28 @@ async def _remove_fact(session: AsyncSession, user_id: int, fact: Fact) -> None:
     match fact.kind:
         case "setting":
             name, _, value = fact.value.partition("=")
-            await session.execute(
-                delete(SettingRow).where(
-                    SettingRow.user_id == user_id,
-                    SettingRow.name == name,
-                    SettingRow.value == value,
-                )
+            remove = delete(SettingRow).where(
+                SettingRow.user_id == user_id,
+                SettingRow.name == name,
+                SettingRow.value == value,
             )
-            return
         case "rated":
-            is_theirs = TasteRatingRow.user_id == user_id
-            is_taste = TasteRatingRow.taste == fact.value
-            await session.execute(delete(TasteRatingRow).where(is_theirs, is_taste))
-            return
-        case "allergy":  # also a concern of each chat where it was stated
-            is_allergy = ConcernRow.name == fact.value
-            await session.execute(
-                delete(ConcernRow).where(ConcernRow.user_id == user_id, is_allergy)
+            remove = delete(TasteRatingRow).where(
+                TasteRatingRow.user_id == user_id,
+                TasteRatingRow.taste == fact.value,
             )
-    is_fact = (FactRow.kind == fact.kind) & (FactRow.value == fact.value)
-    await session.execute(delete(FactRow).where(FactRow.user_id == user_id, is_fact))
+        case _:
+            remove = delete(FactRow).where(
+                FactRow.user_id == user_id,
+                FactRow.kind == fact.kind,
+                FactRow.value == fact.value,
+            )
+    await session.execute(remove)
+    if fact.kind == "allergy":  # also a concern of each chat where it was stated
+        lift = delete(ConcernRow).where(
+            ConcernRow.user_id == user_id, ConcernRow.name == fact.value
+        )
+        await session.execute(lift)
 
 
 async def _pop_undoable(
@@ -232,4 +234,6 @@ async def _pop_undoable(
     is_theirs = is_undo(user_id, undo_id, transaction.now)
     pop = delete(UndoableChangeRow).where(is_theirs).returning(UndoableChangeRow.change)
     stored = await transaction.session.scalar(pop)
-    return None if stored is None else CHANGE_ADAPTER.validate_json(stored)
+    if stored is None:
+        return None
+    return CHANGE_ADAPTER.validate_json(stored)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
 from typing import Final, Literal
 
 from sqlalchemy import delete, select, update
@@ -50,11 +51,10 @@ class ExplainRating(StoredChange):
     async def apply(self, transaction: Transaction) -> None:
         """Change the row, if the turn is disliked."""
         text = strip_unstorable(self.text).strip()[:MAX_COMMENT_CHARS]
-        is_disliked = (TurnRow.turn_id == self.turn_id) & (
-            TurnRow.verdict == "disliked"
-        )
-        explained = update(TurnRow).where(is_disliked).values({self.field: text})
-        await transaction.session.execute(explained)
+        is_this = TurnRow.turn_id == self.turn_id
+        is_disliked = TurnRow.verdict == "disliked"
+        explain = update(TurnRow).where(is_this, is_disliked)
+        await transaction.session.execute(explain.values({self.field: text}))
         await _update_taste_and_scores(transaction, self.turn_id)
 
 
@@ -83,7 +83,9 @@ class RestoreRatings(StoredChange):
 
 
 async def _update_taste_and_scores(transaction: Transaction, turn_id: int) -> None:
-    session, now = transaction.session, transaction.now
+    """Store what follows from the feedback on a turn, as its row now has it."""
+    session = transaction.session
+    now = transaction.now
     turn = await session.scalar(select(TurnRow).where(TurnRow.turn_id == turn_id))
     if turn is None:
         return
@@ -99,11 +101,10 @@ async def _rate_taste(session: AsyncSession, turn: TurnRow, now: datetime) -> No
     if turn.verdict is None or turn.user_id <= 0:
         return
     id_lists = select(MessageRow.wine_ids).where(MessageRow.turn_id == turn.turn_id)
-    ids = {
-        wine_id for wine_ids in await session.scalars(id_lists) for wine_id in wine_ids
-    }
+    ids = set(chain(*await session.scalars(id_lists)))
     blends = await session.scalars(select(WineRow.grapes).where(WineRow.id.in_(ids)))
-    for grape in sorted({grapes[0] for grapes in blends if grapes}):
+    main_grapes = {grapes[0] for grapes in blends if grapes}
+    for grape in sorted(main_grapes):
         rating = TasteRatingRow(
             user_id=turn.user_id,
             turn_id=turn.turn_id,
@@ -118,8 +119,11 @@ async def _rate_taste(session: AsyncSession, turn: TurnRow, now: datetime) -> No
 
 async def _drop_old_ratings(session: AsyncSession, user_id: int) -> None:
     """Delete a user's ratings of tastes but for the newest."""
-    is_theirs = TasteRatingRow.user_id == user_id
-    newest_first = TasteRatingRow.at.desc(), TasteRatingRow.id.desc()
-    old = select(TasteRatingRow.id).where(is_theirs).order_by(*newest_first)
-    old = old.offset(MAX_TASTE_RATINGS).limit(MAX_TASTE_RATINGS)
+    old = (
+        select(TasteRatingRow.id)
+        .where(TasteRatingRow.user_id == user_id)
+        .order_by(TasteRatingRow.at.desc(), TasteRatingRow.id.desc())
+        .offset(MAX_TASTE_RATINGS)
+        .limit(MAX_TASTE_RATINGS)
+    )
     await session.execute(delete(TasteRatingRow).where(TasteRatingRow.id.in_(old)))

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from sqlalchemy import ColumnElement, delete, func, select, update
+from sqlalchemy import delete, func, select, update
 
 from agent.text import strip_unstorable
 from db.changes.base import StoredChange, Transaction
@@ -16,6 +16,8 @@ from db.engine import count_changed
 from db.models import OutboxRow, ReferralRow, ReferralState
 from db.statements import upsert
 
+IS_DRAFT: Final = ReferralRow.state == ReferralState.DRAFT
+IS_OPEN: Final = ReferralRow.state == ReferralState.OPEN
 MAX_OPEN: Final = 3
 """The most open referrals of a user."""
 MAX_MESSAGES: Final = 200
@@ -32,10 +34,10 @@ class DraftReferral(StoredChange):
 
     async def apply(self, transaction: Transaction) -> None:
         """Store the draft."""
-        is_earlier = (ReferralRow.user_id == self.user_id) & _has_state(
-            ReferralState.DRAFT
+        is_theirs = ReferralRow.user_id == self.user_id
+        await transaction.session.execute(
+            delete(ReferralRow).where(is_theirs, IS_DRAFT)
         )
-        await transaction.session.execute(delete(ReferralRow).where(is_earlier))
         draft = ReferralRow(
             id=self.referral_id,
             user_id=self.user_id,
@@ -53,10 +55,8 @@ class DropReferral(StoredChange):
 
     async def apply(self, transaction: Transaction) -> None:
         """Delete the draft."""
-        is_draft = (ReferralRow.id == self.referral_id) & _has_state(
-            ReferralState.DRAFT
-        )
-        await transaction.session.execute(delete(ReferralRow).where(is_draft))
+        is_this = ReferralRow.id == self.referral_id
+        await transaction.session.execute(delete(ReferralRow).where(is_this, IS_DRAFT))
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,22 +75,24 @@ class OpenReferral(StoredChange):
     async def apply(self, transaction: Transaction) -> None:
         """Open the referral, unless the user has too many or the draft was sent before."""
         session = transaction.session
-        is_open = (ReferralRow.user_id == self.user_id) & _has_state(ReferralState.OPEN)
-        open_count = await session.scalar(select(func.count()).where(is_open))
-        if (open_count or 0) >= MAX_OPEN:
+        is_theirs = ReferralRow.user_id == self.user_id
+        open_count = await session.scalar(
+            select(func.count()).where(is_theirs, IS_OPEN)
+        )
+        if open_count is not None and open_count >= MAX_OPEN:
             transaction.messages.extend(self.refusal)
             return
-        is_draft = (ReferralRow.id == self.referral_id) & _has_state(
-            ReferralState.DRAFT
+        open_draft = (
+            update(ReferralRow)
+            .where(ReferralRow.id == self.referral_id, IS_DRAFT)
+            .values(
+                state=ReferralState.OPEN,
+                name=strip_unstorable(self.name),
+                text="",
+                at=transaction.now,
+            )
         )
-        opened = update(ReferralRow).where(is_draft)
-        values = {
-            "state": ReferralState.OPEN,
-            "name": strip_unstorable(self.name),
-            "text": "",
-            "at": transaction.now,
-        }
-        if await count_changed(session, opened.values(values)):
+        if await count_changed(session, open_draft):
             transaction.messages.extend(self.messages)
 
 
@@ -107,12 +109,14 @@ class PassOn(StoredChange):
 
     async def apply(self, transaction: Transaction) -> None:
         """Pass it on if the referral is still open, and not too long."""
-        is_open = (ReferralRow.id == self.referral_id) & _has_state(ReferralState.OPEN)
-        counted = update(ReferralRow).where(
-            is_open, ReferralRow.messages < MAX_MESSAGES
+        is_this = ReferralRow.id == self.referral_id
+        has_room = ReferralRow.messages < MAX_MESSAGES
+        count_message = (
+            update(ReferralRow)
+            .where(is_this, IS_OPEN, has_room)
+            .values(messages=ReferralRow.messages + 1, at=transaction.now)
         )
-        values = {"messages": ReferralRow.messages + 1, "at": transaction.now}
-        if await count_changed(transaction.session, counted.values(values)):
+        if await count_changed(transaction.session, count_message):
             transaction.messages.extend(self.messages)
         else:
             transaction.messages.extend(self.refusal)
@@ -129,11 +133,10 @@ class EndReferral(StoredChange):
 
     async def apply(self, transaction: Transaction) -> None:
         """End it, unless the other side has ended it before."""
-        is_open = (ReferralRow.id == self.referral_id) & _has_state(ReferralState.OPEN)
-        ended = update(ReferralRow).where(is_open).values(state=ReferralState.ENDED)
-        if await count_changed(transaction.session, ended):
+        end = (
+            update(ReferralRow)
+            .where(ReferralRow.id == self.referral_id, IS_OPEN)
+            .values(state=ReferralState.ENDED)
+        )
+        if await count_changed(transaction.session, end):
             transaction.messages.extend(self.messages)
-
-
-def _has_state(state: ReferralState) -> ColumnElement[bool]:
-    return ReferralRow.state == state

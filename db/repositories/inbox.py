@@ -26,15 +26,14 @@ from db.traces import TraceStoringRepository
 Payload = Mapping[str, Any]
 """An update as Telegram delivered it."""
 
-"""States of updates, with those in `db.changes.forgetting`."""
 
 MAX_PER_LANE: Final = 100
 TRACE_DELAY: Final = timedelta(minutes=1)
 """How long a trace that `commit` stores waits for `end`, which adds how it was delivered.
 After a crash between the two, the stored trace is exported without delivery details."""
-HAS_NO_TURN: Final = (UpdateRow.state == UpdateState.WAITING) & UpdateRow.turn_id.is_(
-    None
-)
+IS_WAITING: Final = UpdateRow.state == UpdateState.WAITING
+IS_ANSWERED: Final = UpdateRow.state == UpdateState.ANSWERED
+IS_SET_ASIDE: Final = UpdateRow.state == UpdateState.SET_ASIDE
 
 
 class Begun(NamedTuple):
@@ -66,23 +65,31 @@ class Inbox(TraceStoringRepository):
     async def accept(self, updates: Sequence[UpdateRow]) -> None:
         """Store updates; skip those that are stored already."""
         for row in updates:
-            row.received_at, row.state = self.now(), UpdateState.WAITING
+            row.received_at = self.now()
+            row.state = UpdateState.WAITING
         async with self.sessions.begin() as session:
             await insert_new(session, *updates)
 
     async def list_unfinished(self, lane: str) -> Sequence[UpdateRow]:
         """Return the updates of a lane whose turns have not ended, in order."""
-        query = select(UpdateRow).where(UpdateRow.lane == lane, IS_UNFINISHED)
-        return await self._values(
-            query.order_by(UpdateRow.update_id).limit(MAX_PER_LANE)
+        in_order = (
+            select(UpdateRow)
+            .where(UpdateRow.lane == lane, IS_UNFINISHED)
+            .order_by(UpdateRow.update_id)
+            .limit(MAX_PER_LANE)
         )
+        return await self._values(in_order)
 
     async def list_lanes(self) -> list[str]:
         """Return the lanes with unfinished updates, sorted by their oldest update."""
         query = select(UpdateRow.update_id, UpdateRow.lane).where(IS_UNFINISHED)
         # Sorted here: to spare the sorting, SQLite would read all updates in order of their ids.
         rows = sorted(await self._rows(query))
-        return list(dict.fromkeys(lane for _, lane in rows if lane is not None))
+        lanes: dict[str, None] = {}  # in order, each once
+        for _, lane in rows:
+            if lane is not None:
+                lanes[lane] = None
+        return list(lanes)
 
     async def begin(
         self,
@@ -101,47 +108,36 @@ class Inbox(TraceStoringRepository):
             TurnTaken: another process has begun the turn since `row` was read.
         """
         new_values = {"turn_id": row.update_id, "epoch": row.epoch + 1, "tries": tries}
-        outbox, budget = None, UNLIMITED
+        begin = update(UpdateRow).where(_is_unchanged(row), IS_UNFINISHED)
+        unsent: Sequence[OutboxRow] | None = None
+        budget = UNLIMITED
         async with self.sessions.begin() as session:
-            set_begun = update(UpdateRow).where(_is_unchanged(row), IS_UNFINISHED)
-            if not await count_changed(session, set_begun.values(new_values)):
+            if not await count_changed(session, begin.values(new_values)):
                 raise TurnTaken
             if joining:
-                set_joined = update(UpdateRow).where(
-                    UpdateRow.update_id.in_(joining), HAS_NO_TURN
-                )
-                await session.execute(
-                    set_joined.values(turn_id=row.update_id, state=UpdateState.JOINED)
-                )
+                await _join(session, joining, turn_id=row.update_id)
             payloads: Sequence[Payload] = [row.payload]
             if joining or row.turn_id is not None:  # others belong to the turn, or may
-                of_turn = select(UpdateRow.payload).where(
-                    UpdateRow.turn_id == row.update_id
-                )
-                payloads = (
-                    await session.scalars(of_turn.order_by(UpdateRow.update_id))
-                ).all()
+                payloads = await _read_payloads(session, row.update_id)
             if row.state == UpdateState.ANSWERED:
-                unsent = select(OutboxRow).where(
-                    OutboxRow.update_id == row.update_id, IS_UNSENT
-                )
-                outbox = (await session.scalars(unsent.order_by(OutboxRow.id))).all()
+                unsent = await _read_unsent(session, row.update_id)
             elif self.budgets is not None and payer_id is not None:
                 budget = await self.budgets.reserve_in(session, row.update_id, payer_id)
         # From now on the epoch of `row` proves that this process has begun the turn.
         for name, value in new_values.items():
             setattr(row, name, value)
-        return Begun(payloads, outbox, budget)
+        return Begun(payloads, unsent, budget)
 
     async def release(self, row: UpdateRow) -> None:
         """Take back a start of a turn that was cancelled because the process stops."""
-        unchanged = update(UpdateRow).where(
-            _is_unchanged(row), UpdateRow.state == UpdateState.WAITING
+        tries_before = max(0, row.tries - 1)
+        release = (
+            update(UpdateRow)
+            .where(_is_unchanged(row), IS_WAITING)
+            .values(tries=tries_before)
         )
         async with self.sessions.begin() as session:
-            changed = await count_changed(
-                session, unchanged.values(tries=max(0, row.tries - 1))
-            )
+            changed = await count_changed(session, release)
             if changed and self.budgets is not None:
                 await self.budgets.settle_in(session, row.update_id)
 
@@ -177,38 +173,30 @@ class Inbox(TraceStoringRepository):
         Raises:
             TurnTaken: another process has begun the turn.
         """
-        is_open = UpdateRow.state == UpdateState.WAITING
+        is_open = IS_WAITING
         if error is not None:
             # A committed turn can fail too: its delivery may crash the process repeatedly.
-            is_open |= (UpdateRow.state == UpdateState.ANSWERED) & UpdateRow.error.is_(
-                None
-            )
-        set_committed = update(UpdateRow).where(_is_unchanged(row), is_open)
-        delete_unsent = delete(OutboxRow).where(
-            OutboxRow.update_id == row.update_id, IS_UNSENT
+            is_open |= IS_ANSWERED & UpdateRow.error.is_(None)
+        store = (
+            update(UpdateRow)
+            .where(_is_unchanged(row), is_open)
+            .values(state=UpdateState.ANSWERED, error=error)
         )
         await commit.prepare(self.rows)
         async with self.sessions.begin() as session:
-            if await count_changed(
-                session, set_committed.values(state=UpdateState.ANSWERED, error=error)
-            ):
+            if await count_changed(session, store):
                 if error is not None:
-                    await session.execute(delete_unsent)
+                    of_turn = OutboxRow.update_id == row.update_id
+                    await session.execute(delete(OutboxRow).where(of_turn, IS_UNSENT))
                 await self._carry_out(session, row, commit)
-            else:  # an earlier try of this commit succeeded, or the turn was taken over
-                stored = select(UpdateRow.state, UpdateRow.error).where(
-                    _is_unchanged(row)
-                )
-                if (await session.execute(stored)).one_or_none() != (
-                    UpdateState.ANSWERED,
-                    error,
-                ):
-                    raise TurnTaken
+            elif not await _is_stored(session, row, error):
+                raise TurnTaken
         row.error = error
 
     async def _carry_out(
         self, session: AsyncSession, row: UpdateRow, commit: Commit
     ) -> None:
+        """Make the changes of a turn, settle its budget, and queue its messages."""
         transaction = Transaction(
             session=session,
             accepted_at=commit.fence.accepted_at,
@@ -234,75 +222,111 @@ class Inbox(TraceStoringRepository):
         Raises:
             TurnTaken: another process has begun the turn.
         """
-        is_committed = UpdateRow.state == UpdateState.ANSWERED
-        state = UpdateState.DONE if row.error is None else UpdateState.SET_ASIDE
-        end = (
-            update(UpdateRow)
-            .where(_is_unchanged(row), is_committed)
-            .values(state=state)
-        )
-        delivered = await self.rows.prepare_delivery(trace)
+        state = UpdateState.DONE
+        if row.error is not None:
+            state = UpdateState.SET_ASIDE
+        end = update(UpdateRow).where(_is_unchanged(row), IS_ANSWERED)
+        delivery = await self.rows.prepare_delivery(trace)
         async with self.sessions.begin() as session:
-            if not await count_changed(session, end):
+            if not await count_changed(session, end.values(state=state)):
                 raise TurnTaken
-            has_trace = await self.rows.save_delivery(session, delivered, self.now())
+            has_trace = await self.rows.save_delivery(session, delivery, self.now())
             if row.error is None:
                 # Only a turn stored by `commit` has a trace; without one, this is looked up.
                 await _delete_content(session, row.update_id, has_turn=has_trace)
 
     async def list_set_aside(self) -> Sequence[UpdateRow]:
         """Return the failed updates that were set aside, the oldest first."""
-        query = select(UpdateRow).where(UpdateRow.state == UpdateState.SET_ASIDE)
+        query = select(UpdateRow).where(IS_SET_ASIDE)
         return await self._values(query.order_by(UpdateRow.update_id))
 
     async def schedule_retry(self, update_id: int) -> bool:
         """Schedule a retry of a set-aside update; return False if there is no such update."""
-        is_set_aside = (UpdateRow.update_id == update_id) & (
-            UpdateRow.state == UpdateState.SET_ASIDE
-        )
         retry = (
             update(UpdateRow)
-            .where(is_set_aside)
+            .where(UpdateRow.update_id == update_id, IS_SET_ASIDE)
             .values(state=UpdateState.WAITING, tries=0, error=None)
         )
+        delete_apology = delete(OutboxRow).where(OutboxRow.update_id == update_id)
         async with self.sessions.begin() as session:
             if not await count_changed(session, retry):
                 return False
-            await session.execute(
-                delete(OutboxRow).where(OutboxRow.update_id == update_id)
-            )
+            await session.execute(delete_apology)
         return True
 
     async def measure_backlog(self) -> Backlog:
-        query = select(func.count(), func.min(UpdateRow.received_at)).where(
-            IS_UNFINISHED
-        )
-        [(count, oldest)] = await self._rows(query)
-        age = (self.now() - oldest).total_seconds() if oldest else 0.0
+        query = select(func.count(), func.min(UpdateRow.received_at))
+        [(count, oldest)] = await self._rows(query.where(IS_UNFINISHED))
+        if oldest is None:
+            return Backlog()
+        age = (self.now() - oldest).total_seconds()
         return Backlog(count, max(0.0, age))
+
+
+async def _join(
+    session: AsyncSession, update_ids: Collection[int], *, turn_id: int
+) -> None:
+    """Let updates that have no turn yet belong to one."""
+    join = (
+        update(UpdateRow)
+        .where(
+            UpdateRow.update_id.in_(update_ids),
+            UpdateRow.turn_id.is_(None),
+            IS_WAITING,
+        )
+        .values(turn_id=turn_id, state=UpdateState.JOINED)
+    )
+    await session.execute(join)
+
+
+async def _read_payloads(session: AsyncSession, turn_id: int) -> Sequence[Payload]:
+    """Return the payloads of all updates of a turn, in order."""
+    payloads = (
+        select(UpdateRow.payload)
+        .where(UpdateRow.turn_id == turn_id)
+        .order_by(UpdateRow.update_id)
+    )
+    return (await session.scalars(payloads)).all()
+
+
+async def _read_unsent(session: AsyncSession, update_id: int) -> Sequence[OutboxRow]:
+    """Return the unsent messages of a turn, in order."""
+    unsent = (
+        select(OutboxRow)
+        .where(OutboxRow.update_id == update_id, IS_UNSENT)
+        .order_by(OutboxRow.id)
+    )
+    return (await session.scalars(unsent)).all()
+
+
+async def _is_stored(session: AsyncSession, row: UpdateRow, error: str | None) -> bool:
+    """Return whether an earlier try of a commit has succeeded, and the turn was not taken over."""
+    is_this_error = UpdateRow.error.is_not_distinct_from(error)
+    stored = select(UpdateRow.update_id).where(
+        _is_unchanged(row), IS_ANSWERED, is_this_error
+    )
+    return await session.scalar(stored) is not None
 
 
 async def _delete_content(
     session: AsyncSession, update_id: int, *, has_turn: bool
 ) -> None:
     """End a turn's updates without payloads; if no turn is stored, clear all except ids."""
-    values: dict[str, object] = {
-        "payload": {},
-        "calls": [],
-        "error": None,
-        "user_id": None,
-    }
-    if (
-        not has_turn and await session.get(TurnRow, update_id) is None
-    ):  # such as a command
-        values = NO_PERSONAL_DATA
+    if not has_turn:  # there may be one without a trace; a command has none
+        has_turn = await session.get(TurnRow, update_id) is not None
+    values = NO_PERSONAL_DATA
+    if has_turn:
+        values = {"payload": {}, "calls": [], "error": None, "user_id": None}
     updates = update(UpdateRow).where(UpdateRow.turn_id == update_id)
     await session.execute(updates.values(state=UpdateState.DONE, **values))
     # Messages without a stored turn, such as answers to commands, are no longer needed; those of
     # a referral are, for replies to them.
-    is_unneeded = (OutboxRow.update_id == update_id) & OutboxRow.turn_id.is_(None)
-    is_unneeded &= OutboxRow.referral_id.is_(None)
-    await session.execute(delete(OutboxRow).where(is_unneeded))
+    unneeded = delete(OutboxRow).where(
+        OutboxRow.update_id == update_id,
+        OutboxRow.turn_id.is_(None),
+        OutboxRow.referral_id.is_(None),
+    )
+    await session.execute(unneeded)
 
 
 def _is_unchanged(row: UpdateRow) -> ColumnElement[bool]:

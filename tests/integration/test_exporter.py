@@ -16,15 +16,10 @@ from bot.metrics import Metrics
 from bot.tracing import CLAIM_TIME, MAX_BATCH, Exporter
 from db.changes.ratings import RateTurn
 from db.engine import Sessions
+from db.export_queue import TIME_ASIDE, RowQueue
 from db.models import ScoreRow, TraceRow, TurnRow, Verdict
 from db.repositories.turns import TurnRepository
-from db.traces import (
-    DELETION_DELAY,
-    TIME_ASIDE,
-    RowQueue,
-    SqlTraceStore,
-    TraceRows,
-)
+from db.traces import DELETION_DELAY, SqlTraceStore, TraceRows
 from tests.doubles.otlp import OtlpReceiver
 from tests.stored import make, store_turn
 from tests.traces import NOON, bare_trace, exporter_to, save_traces

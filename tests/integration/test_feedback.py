@@ -19,11 +19,11 @@ from bot.telegram.rating import rating_buttons
 from bot.telegram.sender import ButtonRows
 from bot.turn import Question, Turn
 from db.engine import Sessions
+from db.export_queue import RowQueue
 from db.models import ScoreRow, TraceRow, TurnRow
 from db.repositories.people import MessageRepository
 from db.repositories.retention import Retention
 from db.repositories.turns import TurnRepository
-from db.traces import RowQueue
 from tests.doubles.bot_api import BotApi
 from tests.doubles.otlp import OtlpReceiver
 from tests.doubles.server import JsonObject, eventually

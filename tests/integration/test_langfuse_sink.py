@@ -18,8 +18,8 @@ from agent.tracing.langfuse_project import Unavailable
 from bot.tracing import trace_server
 from config import load_settings
 from db.engine import Sessions
+from db.export_queue import RowQueue
 from db.models import TraceRow
-from db.traces import RowQueue
 from tests.doubles.otlp import OtlpReceiver
 from tests.traces import api_of, deliver, project_of, retried_trace
 

@@ -10,9 +10,10 @@ from sqlalchemy import select
 from agent.tracing.records import OpenSpan
 from bot.turn import Delivery, trace_delivery
 from db.engine import Sessions
+from db.export_queue import RowQueue
 from db.models import TraceRow
 from db.repositories.retention import Retention
-from db.traces import RowQueue, SqlTraceStore, TraceRows
+from db.traces import SqlTraceStore, TraceRows
 from tests.traces import NOON, bare_trace, retried_trace, save_traces
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)

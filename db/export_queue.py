@@ -1,0 +1,151 @@
+"""The queue of traces, or of scores, that are exported to Langfuse."""
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime, timedelta
+from typing import Any, Final, NamedTuple
+
+from sqlalchemy import Row, func, select, update
+
+from db.engine import Sessions, SqlRepository
+from db.models import Base, ExportState, ScoreRow, utc_now
+from db.models.traces import UNSENDABLE
+
+Rows = Sequence[Row[Any]]
+
+TIME_ASIDE: Final = timedelta(hours=1)
+
+
+class RefusedRows(NamedTuple):
+    """Counts the rows of a queue that are in a `state` for a reason, and has the reason of one."""
+
+    state: str
+    rows: int
+    reason: str
+
+
+class RowQueue(SqlRepository):
+    """The export queue of traces, or of scores.
+
+    An exporter claims rows, then settles or releases them. A claimed row belongs to one exporter
+    until its lease ends. Every method commits.
+    """
+
+    def __init__(
+        self,
+        sessions: Sessions,
+        model: type[Base],
+        now: Callable[[], datetime] = utc_now,
+    ) -> None:
+        super().__init__(sessions, now)
+        self._table = model.__table__
+        self._columns = model.__table__.c
+        (self._key,) = model.__table__.primary_key.columns
+
+    async def claim(self, limit: int, lease: timedelta) -> Rows:
+        """Claim at most `limit` due rows, the longest due first, for the duration of `lease`."""
+        now = self.now()
+        is_waiting = self._columns.state == ExportState.WAITING
+        is_due = self._columns.due_at <= now
+        due = (
+            select(self._key)
+            .where(is_waiting, is_due)
+            .order_by(self._columns.due_at)
+            .limit(limit)
+            .with_for_update(skip_locked=True)
+        )
+        claim = (
+            update(self._table)
+            .where(self._key.in_(due.scalar_subquery()))
+            .values(due_at=now + lease)
+            .returning(self._table)
+        )
+        async with self.sessions.begin() as session:
+            rows: Rows = (await session.execute(claim)).all()
+            return rows
+
+    @asynccontextmanager
+    async def claimed(self, limit: int, lease: timedelta) -> AsyncIterator[Rows]:
+        """Claim rows for the block; if it fails, those that it has not settled are due again."""
+        rows = await self.claim(limit, lease)
+        try:
+            yield rows
+        except BaseException:  # a cancellation included
+            await self.release(rows)
+            raise
+
+    async def resume(self) -> None:
+        """Make the rows due that an ended process had claimed; call it when no other exports.
+
+        A withdrawn score keeps its time: at Langfuse its deletion must not overtake it.
+        """
+        is_waiting = self._columns.state == ExportState.WAITING
+        resume = update(self._table).where(is_waiting)
+        if self._table is ScoreRow.__table__:
+            resume = resume.where(ScoreRow.value.is_not(None))
+        await self._write(resume.values(due_at=self.now()))
+
+    async def settle(self, rows: Rows) -> None:
+        """Mark rows as sent, unless they changed meanwhile."""
+        sent = {"state": ExportState.SENT, "refusal": ""}
+        await self._change(rows, sent, due_at=self.now())
+
+    async def refuse(self, row: Row[Any], words: str) -> None:
+        """Mark a row as refused in the server's words, unless it changed meanwhile."""
+        refused = {"state": ExportState.REFUSED, "refusal": words}
+        await self._change([row], refused, due_at=self.now())
+
+    async def set_aside(self, row: Row[Any], reason: str) -> None:
+        """Let a row that cannot be sent wait for an hour, unless it changed meanwhile."""
+        due_at = self.now() + TIME_ASIDE
+        await self._change([row], {"refusal": reason}, due_at=due_at)
+
+    async def release(self, rows: Rows) -> None:
+        """Make the unsettled rows among `rows` due again."""
+        await self._change(rows, {}, due_at=self.now())
+
+    async def resend(self) -> int:
+        """Make all rows due that were refused or set aside; return their number."""
+        resend = (
+            update(self._table)
+            .where(UNSENDABLE)
+            .values(state=ExportState.WAITING, refusal="", due_at=self.now())
+        )
+        return await self._write(resend)
+
+    async def list_problems(self) -> Sequence[RefusedRows]:
+        """Return how many rows were refused, how many are set aside, and a reason of each."""
+        state = self._columns.state
+        query = (
+            select(state, func.count(), func.max(self._columns.refusal))
+            .where(UNSENDABLE)
+            .group_by(state)
+            .order_by(state)
+        )
+        rows = await self._rows(query)
+        return [RefusedRows(*row) for row in rows]
+
+    async def count_by_state(self) -> Mapping[str, int]:
+        """Return the number of rows in each state."""
+        state = self._columns.state
+        rows = await self._rows(select(state, func.count()).group_by(state))
+        return {str(name): count for name, count in rows}
+
+    async def _change(
+        self, rows: Rows, values: Mapping[str, object], *, due_at: datetime
+    ) -> None:
+        """Change claimed rows, unless they changed meanwhile.
+
+        A row that was stored again since it was claimed has a new `due_at`: its new content is
+        unsent.
+        """
+        if not rows:
+            return
+        keys = [row._mapping[self._key] for row in rows]
+        times = {row.due_at for row in rows}
+        change = update(self._table).where(
+            self._key.in_(keys),
+            self._columns.state == ExportState.WAITING,
+            self._columns.due_at.in_(times),
+        )
+        await self._write(change.values(due_at=due_at, **values))
