@@ -8,6 +8,7 @@ import io
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from operator import add
 from typing import TYPE_CHECKING, Final, Literal
 
 from agent.turn import TurnOutcome
@@ -24,6 +25,10 @@ CHART_WIDTH: Final = 4.2
 CHART_HEIGHT: Final = 2.5
 PADDING: Final = 0.08
 DOTS_PER_INCH: Final = 150
+BAR_WIDTH: Final = 0.7
+"""The share of a day's room."""
+HEADROOM: Final = 1.15
+"""How far an axis reaches, times the highest bar: there is room for its number."""
 MAX_CACHED: Final = 16
 MIN_TOP: Final = {"turns": 5, "seconds": 2.0, "cost": 0.01, "ratings": 2}
 """What the axis of a chart shows at least, so that one turn does not fill it."""
@@ -82,18 +87,22 @@ def draw(
     from matplotlib.layout_engine import ConstrainedLayoutEngine  # noqa: PLC0415 - slow
 
     rows = len(CHARTS) // columns
-    size = (CHART_WIDTH * columns, CHART_HEIGHT * rows)
-    layout = ConstrainedLayoutEngine(w_pad=PADDING, h_pad=PADDING)
-    figure = Figure(size, DOTS_PER_INCH, facecolor=theme.paper, layout=layout)
-    all_axes = figure.subplots(rows, columns).flat
-    for (title, draw_chart), axes in zip(CHARTS.items(), all_axes, strict=True):
-        axes.set_title(title, loc="left", fontsize=11, color=theme.ink)
-        draw_chart(axes, week.by_day, theme)
-        _finish(axes, week, theme)
-    file = io.BytesIO()
-    figure.savefig(
-        file, format=kind, metadata=None if kind == "png" else {"Date": None}
+    figure = Figure(
+        (CHART_WIDTH * columns, CHART_HEIGHT * rows),
+        DOTS_PER_INCH,
+        facecolor=theme.paper,
+        layout=ConstrainedLayoutEngine(w_pad=PADDING, h_pad=PADDING),
     )
+    all_axes = figure.subplots(rows, columns).flat
+    for chart, axes in zip(CHARTS, all_axes, strict=True):
+        axes.set_title(chart.title, loc="left", fontsize=11, color=theme.ink)
+        chart.draw(axes, week.by_day, theme)
+        _finish(axes, week, theme)
+    metadata: dict[str, None] = {}
+    if kind == "svg":
+        metadata["Date"] = None  # the same picture is the same file
+    file = io.BytesIO()
+    figure.savefig(file, format=kind, metadata=metadata)
     return file.getvalue()
 
 
@@ -111,7 +120,8 @@ def _finish(axes: "Axes", week: WeekStatistics, theme: Theme) -> None:
     for spine in axes.spines.values():
         spine.set_visible(False)
     axes.axhline(0, color=theme.faint, linewidth=1)
-    if axes.get_legend_handles_labels()[1]:
+    _, labels = axes.get_legend_handles_labels()
+    if labels:
         axes.legend(
             loc="lower right",
             bbox_to_anchor=(1.0, 1.0),
@@ -128,73 +138,92 @@ def _finish(axes: "Axes", week: WeekStatistics, theme: Theme) -> None:
 
 def _draw_turns(axes: "Axes", days: Sequence[TurnStatistics], theme: Theme) -> None:
     """Draw a column for each day, with the outcomes of its turns on top of each other."""
-    bottoms = [0] * len(days)
+    positions = range(len(days))
+    heights = [0] * len(days)
     for outcome, colour in OUTCOME_COLOURS.items():
         counts = [day.count(outcome) for day in days]
-        if any(counts):
-            axes.bar(
-                range(len(days)), counts, 0.7, bottoms, color=colour, label=outcome
-            )
-        bottoms = [
-            bottom + count for bottom, count in zip(bottoms, counts, strict=True)
-        ]
-    for position, total in enumerate(bottoms):
+        if not any(counts):
+            continue
+        axes.bar(
+            positions,
+            counts,
+            BAR_WIDTH,
+            bottom=heights,
+            color=colour,
+            label=outcome,
+        )
+        heights = list(map(add, heights, counts))
+    for position, total in enumerate(heights):
         _label(axes, position, total, f"{total:,}", theme)
-    axes.set_ylim(0, 1.15 * max(*bottoms, MIN_TOP["turns"]))
+    _set_top(axes, [*heights, MIN_TOP["turns"]])
 
 
 def _draw_seconds(axes: "Axes", days: Sequence[TurnStatistics], theme: Theme) -> None:
     """Draw for each day within how many seconds half of the turns ended, and 95 %."""
+    positions = range(len(days))
     slow = [day.slow_seconds for day in days]
     median = [day.median_seconds for day in days]
-    axes.bar(range(len(days)), slow, 0.7, color=PALE_BLUE, label="95 % within")
-    axes.bar(range(len(days)), median, 0.7, color=BLUE, label="half within")
+    axes.bar(positions, slow, BAR_WIDTH, color=PALE_BLUE, label="95 % within")
+    axes.bar(positions, median, BAR_WIDTH, color=BLUE, label="half within")
     for position, seconds in enumerate(slow):
         _label(axes, position, seconds, f"{seconds:.1f}", theme)
-    axes.set_ylim(0, 1.15 * max(*slow, MIN_TOP["seconds"]))
+    _set_top(axes, [*slow, MIN_TOP["seconds"]])
 
 
 def _draw_cost(axes: "Axes", days: Sequence[TurnStatistics], theme: Theme) -> None:
     """Draw what the turns of each day cost."""
     costs = [day.cost_usd for day in days]
-    axes.bar(range(len(days)), costs, 0.7, color=BLUE)
+    axes.bar(range(len(days)), costs, BAR_WIDTH, color=BLUE)
     for position, cost in enumerate(costs):
         _label(axes, position, cost, cost_text(cost), theme)
-    axes.set_ylim(0, 1.15 * max(*costs, MIN_TOP["cost"]))
+    _set_top(axes, [*costs, MIN_TOP["cost"]])
 
 
 def _draw_ratings(axes: "Axes", days: Sequence[TurnStatistics], theme: Theme) -> None:
     """Draw the liked answers of each day above the line, and the disliked ones below it."""
+    positions = range(len(days))
     liked = [day.liked for day in days]
     disliked = [-day.disliked for day in days]
-    axes.bar(range(len(days)), liked, 0.7, color=GREEN, label="liked")
-    axes.bar(range(len(days)), disliked, 0.7, color=RED, label="disliked")
-    axes.set_ylim(
-        1.15 * min(*disliked, -MIN_TOP["ratings"]),
-        1.15 * max(*liked, MIN_TOP["ratings"]),
-    )
+    axes.bar(positions, liked, BAR_WIDTH, color=GREEN, label="liked")
+    axes.bar(positions, disliked, BAR_WIDTH, color=RED, label="disliked")
+    _set_top(axes, [*liked, MIN_TOP["ratings"]])
+    lowest = min([*disliked, -MIN_TOP["ratings"]])
+    axes.set_ylim(bottom=HEADROOM * lowest)
     axes.yaxis.set_major_formatter(lambda count, _: f"{abs(count):g}")
+
+
+def _set_top(axes: "Axes", heights: Sequence[float]) -> None:
+    """Let the axis reach from 0 to somewhat above the highest of these."""
+    axes.set_ylim(0, HEADROOM * max(heights))
 
 
 def _label(axes: "Axes", position: int, height: float, text: str, theme: Theme) -> None:
     """Write a number above its bar, if there is one."""
-    if height:
-        axes.annotate(
-            text,
-            (position, height),
-            xytext=(0, 2),
-            textcoords="offset points",
-            ha="center",
-            fontsize=8,
-            color=theme.ink,
-            parse_math=False,
-        )
+    if not height:
+        return
+    axes.annotate(
+        text,
+        (position, height),
+        xytext=(0, 2),
+        textcoords="offset points",
+        ha="center",
+        fontsize=8,
+        color=theme.ink,
+        parse_math=False,
+    )
 
 
-DrawChart = Callable[["Axes", Sequence[TurnStatistics], Theme], None]
-CHARTS: Final[dict[str, DrawChart]] = {
-    "Turns": _draw_turns,
-    "Seconds": _draw_seconds,
-    "Cost, US dollars": _draw_cost,
-    "Ratings": _draw_ratings,
-}
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A chart of a week: its title, and the function that draws it."""
+
+    title: str
+    draw: Callable[["Axes", Sequence[TurnStatistics], Theme], None]
+
+
+CHARTS: Final = (
+    Chart("Turns", _draw_turns),
+    Chart("Seconds", _draw_seconds),
+    Chart("Cost, US dollars", _draw_cost),
+    Chart("Ratings", _draw_ratings),
+)

@@ -37,18 +37,16 @@ from db.changes.forgetting import ForgetMemory
 
 QUIT_COMMANDS: Final = ("/quit", "/exit")
 LOOK_UPS: Final = {f"/{name}": name for name in get_args(look_ups.CommandName)}
-ONLY_IN_TELEGRAM: Final = (
-    "/taste",
-    "/cellar",
-    "/settings",
-    "/privacy",
-    "/export",
-    "/forget",
-)
+
 MESSAGE_NAMES: Final = {
     "/start": "greeting",
     "/stop": "nothing_to_stop",
-    **dict.fromkeys(ONLY_IN_TELEGRAM, "only_in_telegram"),
+    "/taste": "only_in_telegram",
+    "/cellar": "only_in_telegram",
+    "/settings": "only_in_telegram",
+    "/privacy": "only_in_telegram",
+    "/export": "only_in_telegram",
+    "/forget": "only_in_telegram",
 }
 """The commands that are answered with a fixed message, and its name in the translations."""
 STYLES: Final = {
@@ -78,10 +76,8 @@ def chat(settings: Settings) -> None:
     language = _read_language()
     set_app_language(language.partition(".")[0])
     console = Console(highlight=False) if is_terminal() else None
-    ignore_exit = contextlib.suppress(
-        KeyboardInterrupt, asyncio.CancelledError, EOFError
-    )
-    with use_language(language), ignore_exit:
+    exits = (KeyboardInterrupt, asyncio.CancelledError, EOFError)
+    with use_language(language), contextlib.suppress(*exits):
         asyncio.run(_run_chat(settings, console))
 
 
@@ -160,7 +156,8 @@ class TerminalConversation:
         if not command.startswith("/"):
             await self._answer_message(line)
             return
-        if name := LOOK_UPS.get(command):
+        if command in LOOK_UPS:
+            name = LOOK_UPS[command]
             look_up = look_ups.parse_look_up(name, arguments, self.resources)
             if isinstance(look_up, look_ups.LookUp):
                 question = Question(text=look_up.history_text, kind=name)
@@ -171,9 +168,8 @@ class TerminalConversation:
             text = await self._forget_conversation()
         elif command == "/help":
             numbers = self.resources.help.first_lines()
-            text = (
-                f"{translate('help')}\n\n{translate('help_numbers', numbers=numbers)}"
-            )
+            numbers_text = translate("help_numbers", numbers=numbers)
+            text = f"{translate('help')}\n\n{numbers_text}"
         else:
             text = translate(MESSAGE_NAMES.get(command, "unknown_command"))
         # A crisis stated in a command must get help; only now, since /new would forget the crisis.
@@ -190,7 +186,9 @@ class TerminalConversation:
         turn.forget_conversation()
         turn.change(self.runner.safety.forget(self.id, self.id))
         await self.commits.save(turn.collected())
-        return translate("nothing_to_forget" if last_turn is None else "forgotten")
+        if last_turn is None:
+            return translate("nothing_to_forget")
+        return translate("forgotten")
 
     async def _answer_message(self, message: str) -> None:
         """Print the answer, which lists proposed tool calls, and run those the user agrees to."""
@@ -277,20 +275,20 @@ async def _show_draft(draft: CurrentDraft, console: Console) -> None:
         live.refresh()
         async for text in draft.changes(forever, DRAFT_INTERVAL_SECONDS):
             max_lines = max(1, console.height - DRAFT_MARGIN_LINES)
-            lines = to_rich_text(text).wrap(console, console.width)[-max_lines:]
-            live.update(Text("\n").join([*lines, thinking]), refresh=True)
+            lines = to_rich_text(text).wrap(console, console.width)
+            shown = Text("\n").join([*lines[-max_lines:], thinking])
+            live.update(shown, refresh=True)
 
 
 def to_rich_text(markdown: str) -> Text:
     """Return Markdown as styled text for a terminal, with the address of a link in brackets."""
     rendered = Text()
-    characters, marks_of_each = parse(markdown)
-    for marks, pairs in groupby(
-        zip(characters, marks_of_each, strict=True), key=itemgetter(1)
-    ):
-        style = " ".join(STYLES.get(mark.tag, "") for mark in marks)
-        text = "".join(character for character, _ in pairs)
-        rendered.append(text, style)
+    characters, marks_by_character = parse(markdown)
+    marked = zip(characters, marks_by_character, strict=True)
+    for marks, run in groupby(marked, key=itemgetter(1)):
+        text = "".join([character for character, _ in run])
+        styles = [STYLES.get(mark.tag, "") for mark in marks]
+        rendered.append(text, " ".join(styles))
         for mark in marks:
             if mark.tag == "a":
                 rendered.append(f" ({mark.value})")

@@ -5,7 +5,6 @@ Text that comes from documents, models or the web is always escaped.
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Final, Literal, NamedTuple
 
 from agent.documents.answer import Answer, answer_question
@@ -56,20 +55,40 @@ def parse_look_up(
     name: CommandName, arguments: str, resources: Resources
 ) -> LookUp | str:
     """Return the look-up, or a message for the user if the arguments are not valid."""
-    if name == "find":
-        return _parse_find_look_up(arguments, resources)
-    if name == "ask":
-        text, refine = parse_ask(arguments)
-    else:
-        text, refine = arguments.strip(), None
-    if len(text) > MAX_QUESTION_CHARS:
+    match name:
+        case "ask":
+            return _parse_ask_look_up(arguments, resources)
+        case "quotes":
+            return _parse_quotes_look_up(arguments, resources)
+        case "find":
+            return _parse_find_look_up(arguments, resources)
+
+
+def _parse_ask_look_up(arguments: str, resources: Resources) -> LookUp | str:
+    question, refine = parse_ask(arguments)
+    if len(question) > MAX_QUESTION_CHARS:
         return translate("question_too_long")
-    if not _has_letters_or_digits(text):
-        return translate("ask_usage" if name == "ask" else "quotes_usage")
-    if name == "ask":
-        # Only a question is clear in the history without its command.
-        return LookUp(text, partial(run_ask, text, resources=resources, refine=refine))
-    return LookUp(f"/quotes {text}", partial(run_quotes, text, resources=resources))
+    if not _has_letters_or_digits(question):
+        return translate("ask_usage")
+
+    async def make_reply(run: Run) -> Reply:
+        return await run_ask(question, run, resources, refine=refine)
+
+    # Only a question is clear in the history without its command.
+    return LookUp(question, make_reply)
+
+
+def _parse_quotes_look_up(arguments: str, resources: Resources) -> LookUp | str:
+    query = arguments.strip()
+    if len(query) > MAX_QUESTION_CHARS:
+        return translate("question_too_long")
+    if not _has_letters_or_digits(query):
+        return translate("quotes_usage")
+
+    async def make_reply(run: Run) -> Reply:
+        return await run_quotes(query, run, resources)
+
+    return LookUp(f"/quotes {query}", make_reply)
 
 
 def _parse_find_look_up(arguments: str, resources: Resources) -> LookUp | str:
@@ -77,13 +96,15 @@ def _parse_find_look_up(arguments: str, resources: Resources) -> LookUp | str:
     if category is None:
         return translate("find_usage")
     if not _has_letters_or_digits(place):
-        return translate(
-            "find_where", what=get_category_name(current_language(), category)
-        )
+        name = get_category_name(current_language(), category)
+        return translate("find_where", what=name)
     if len(place) > MAX_PLACE_CHARS:
         return translate("place_too_long")
-    text = f"/find {category} {place}"
-    return LookUp(text, partial(run_find, category, place, resources=resources))
+
+    async def make_reply(run: Run) -> Reply:
+        return await run_find(category, place, run, resources)
+
+    return LookUp(f"/find {category} {place}", make_reply)
 
 
 def _has_letters_or_digits(text: str) -> bool:
@@ -95,22 +116,26 @@ def parse_ask(arguments: str) -> tuple[str, bool | None]:
     flag = REFINE_FLAG.search(arguments)
     if flag is None:
         return arguments.strip(), None
-    return f"{arguments[: flag.start()]} {arguments[flag.end() :]}".strip(), True
+    before = arguments[: flag.start()]
+    behind = arguments[flag.end() :]
+    return f"{before} {behind}".strip(), True
 
 
 def parse_find(arguments: str) -> tuple[str | None, str]:
     """Split "wine bars in Lyon" into its longest leading category, or None, and the place."""
-    words = arguments.replace(
-        ",", " , "
-    ).split()  # a comma may end the category; rejoined below
-    for count in range(min(len(words), MAX_CATEGORY_WORDS), 0, -1):
+    # A comma may end the category; it is joined again below.
+    words = arguments.replace(",", " , ").split()
+    most_words = min(len(words), MAX_CATEGORY_WORDS)
+    for count in range(most_words, 0, -1):
         try:
             category = find_category(" ".join(words[:count]))
         except ValueError:
             continue  # these words are not a category: try fewer
         place = " ".join(words[count:]).replace(" ,", ",").strip(" ,")
         preposition = PREPOSITION.match(place)
-        return category, place[preposition.end() if preposition else 0 :]
+        if preposition:
+            place = place[preposition.end() :]
+        return category, place
     return None, arguments.strip()
 
 
@@ -126,11 +151,11 @@ async def run_proposal(proposal: Proposal, run: Run, servers: McpServers) -> Rep
     result = await Toolbox([tool]).call(call, run)
     text = result.text.removeprefix(ERROR_PREFIX)
     text = escape(truncate_at_boundary(text, MAX_TOOL_RESULT_CHARS))
-    is_done = result.error_type is None
-    heading = translate("tool_done" if is_done else "tool_failed", tool=name)
-    return Reply(
-        text=f"{heading}\n\n{text}", outcome="answered" if is_done else "failed"
-    )
+    if result.error_type is not None:
+        heading = translate("tool_failed", tool=name)
+        return Reply(text=f"{heading}\n\n{text}", outcome="failed")
+    heading = translate("tool_done", tool=name)
+    return Reply(text=f"{heading}\n\n{text}")
 
 
 async def run_ask(
@@ -142,9 +167,8 @@ async def run_ask(
     answer = await answer_question(
         question, documents=resources.documents, run=run, refine=refine
     )
-    chars = len(answer.footnoted) + sum(
-        len(cited.passage) for cited in answer.citations
-    )
+    passages = [citation.passage for citation in answer.citations]
+    chars = len(answer.footnoted) + sum(map(len, passages))
     rendered = await in_thread_if_long(chars, render_answer, answer)
     is_answered = answer.enough_information or answer.outcome == "refused"
     return await _make_reply(answer, [rendered], resources, is_answered=is_answered)
@@ -156,10 +180,9 @@ async def run_quotes(query: str, run: Run, resources: Resources) -> Reply:
     quotes = await find_quotes(
         query, documents=resources.documents, run=run, cache=resources.cache
     )
+    messages = render_quotes(quotes)
     is_answered = bool(quotes.quotes) or quotes.outcome == "refused"
-    return await _make_reply(
-        quotes, render_quotes(quotes), resources, is_answered=is_answered
-    )
+    return await _make_reply(quotes, messages, resources, is_answered=is_answered)
 
 
 async def _make_reply(
@@ -173,7 +196,9 @@ async def _make_reply(
     if not result.chunks and not await resources.documents.count():
         return Reply(text=translate("no_documents"))
     reply = result.to_reply(*messages)
-    return reply if is_answered else replace(reply, lack=Lack.DOCUMENTS)
+    if is_answered:
+        return reply
+    return replace(reply, lack=Lack.DOCUMENTS)
 
 
 async def run_find(category: str, place: str, run: Run, resources: Resources) -> Reply:
@@ -214,20 +239,23 @@ def render_answer(answer: Answer) -> str:
 
 def render_quotes(quotes: Quotes) -> list[str]:
     """Return a message for each quote with its source, then a message with the summary."""
-    messages = [
-        _render_quote(number, quote)
-        for number, quote in enumerate(quotes.quotes, start=1)
-    ]
-    render_summary = _mark_as_model_words if quotes.by_model else escape
-    summary = render_summary(quotes.summary)
-    return [*messages, summary] if summary else messages
+    messages: list[str] = []
+    for number, quote in enumerate(quotes.quotes, start=1):
+        messages.append(_render_quote(number, quote))
+    if quotes.by_model:
+        summary = _mark_as_model_words(quotes.summary)
+    else:
+        summary = escape(quotes.summary)
+    if summary:
+        messages.append(summary)
+    return messages
 
 
 def _render_quote(number: int, quote: Quote) -> str:
-    title, location = map(_escape_line, (quote.source_title, quote.source_location))
-    source = f"**{number}. {title}** · {location}"
+    title = _escape_line(quote.source_title)
+    location = _escape_line(quote.source_location)
     parts = [
-        source,
+        f"**{number}. {title}** · {location}",
         _to_blockquote(quote.content),
         _mark_as_model_words(quote.relevance),
     ]
@@ -236,9 +264,10 @@ def _render_quote(number: int, quote: Quote) -> str:
 
 def _mark_as_model_words(text: str) -> str:
     """Return a text marked as the model's own words, or "" if the text is blank."""
-    return (
-        f"_{translate('model_words', text=_escape_line(text))}_" if text.strip() else ""
-    )
+    if not text.strip():
+        return ""
+    marked = translate("model_words", text=_escape_line(text))
+    return f"_{marked}_"
 
 
 def render_places(places: Places) -> list[str]:
@@ -246,21 +275,22 @@ def render_places(places: Places) -> list[str]:
     category = get_category_label(places.queries.category)
     heading = f"**{category} · {_escape_line(places.queries.place)}**"
     introduction = places.note or translate("searches")
-    searches = "\n".join(
-        f"{number}. {format_link(link.url)}"
-        for number, link in enumerate(places.links, start=1)
-    )
+    searches: list[str] = []
+    for number, link in enumerate(places.links, start=1):
+        searches.append(f"{number}. {format_link(link.url)}")
+    searches_text = introduction + "\n\n" + "\n".join(searches)
     if not places.results:
-        return ["\n\n".join([heading, introduction, searches])]
-    entries = [
-        _render_place(number, result, query_count=len(places.queries.queries))
-        for number, result in enumerate(places.results[:MAX_PLACES], start=1)
-    ]
-    return ["\n\n".join([heading, *entries]), f"{introduction}\n\n{searches}"]
+        return [f"{heading}\n\n{searches_text}"]
+    query_count = len(places.queries.queries)
+    paragraphs = [heading]
+    for number, result in enumerate(places.results[:MAX_PLACES], start=1):
+        paragraphs.append(_render_place(number, result, query_count=query_count))
+    return ["\n\n".join(paragraphs), searches_text]
 
 
 def _render_place(number: int, place: Place, *, query_count: int) -> str:
-    snippet = truncate_at_boundary(" ".join(place.snippet.split()), MAX_SNIPPET_CHARS)
+    one_line = " ".join(place.snippet.split())
+    snippet = truncate_at_boundary(one_line, MAX_SNIPPET_CHARS)
     lines = [
         f"{number}. {_escape_line(place.title)} · {format_link(place.url)}",
         escape(snippet),

@@ -1,7 +1,6 @@
 """Run turns: read the user's data, answer, and trace every step."""
 
 from dataclasses import dataclass, field, replace
-from functools import partial
 
 from agent.engine.parsing import CurrentDraft
 from agent.engine.run import Run, Span
@@ -89,27 +88,39 @@ class TurnRunner:
 
     async def _reserve(self, turn: Turn) -> None:
         """Reserve what the turn may use; if the database is unavailable, it has no limit."""
-        if self.budgets is not None:
-            reserve = partial(self.budgets.reserve, turn.id, turn.user_id)
-            problem = "Today's usage could not be read"
-            turn.budget = await call_or_default(
-                reserve, UNLIMITED, problem, tries=BRIEF_TRIES
-            )
+        budgets = self.budgets
+        if budgets is None:
+            return
+
+        async def reserve() -> RemainingBudget:
+            return await budgets.reserve(turn.id, turn.user_id)
+
+        problem = "Today's usage could not be read"
+        turn.budget = await call_or_default(
+            reserve, UNLIMITED, problem, tries=BRIEF_TRIES
+        )
 
     async def _save(self, turn: Turn) -> None:
-        if self.commits is not None:
-            save = partial(self.commits.save, turn.collected())
-            await call_or_default(
-                save, None, "A turn could not be stored", tries=BRIEF_TRIES
-            )
+        commits = self.commits
+        if commits is None:
+            return
+        collected = turn.collected()
+
+        async def save() -> None:
+            await commits.save(collected)
+
+        problem = "A turn could not be stored"
+        await call_or_default(save, None, problem, tries=BRIEF_TRIES)
 
     def _record_abort(
         self, turn: Turn, question: Question, error: BaseException
     ) -> None:
         """Collect the trace of a turn that was cancelled or failed before it had a reply."""
-        name = type(error).__name__
         reply = Reply(
-            text="", outcome="failed", error_types=(name,), billed=turn.billed
+            text="",
+            outcome="failed",
+            error_types=(type(error).__name__,),
+            billed=turn.billed,
         )
         turn.commit.changes.clear()  # what a turn without an answer wanted to change
         turn.end(question, reply, turn.earlier_trace, in_history=False)
@@ -159,6 +170,7 @@ class TurnRunner:
     ) -> tuple[Question, Reply]:
         """Return the reply, and the question with the transcript of a voice message."""
         async with turn.show_progress() as draft:
+            # As it is now: the turn may set another one while it runs.
             budget = turn.budget
             run = self._run_within(budget, turn, root, draft)
             question = await _transcribe(question, run)
@@ -171,46 +183,26 @@ class TurnRunner:
                 )
 
             reply = await answer_or_apologize(run, make_safe_reply)
-            if (
-                reply.safety_action is SafetyAction.CRISIS_HELP
-            ):  # perhaps only a model heard it
+            if reply.safety_action is SafetyAction.CRISIS_HELP:
+                # Perhaps only a model heard it.
                 self._remember_concerns(turn, person.safety.with_concern("crisis"))
-            reply = self._with_notes(
-                reply,
-                turn=turn,
-                question=question,
-                person=person,
-                run=run,
-                budget=budget,
-            )
+            lacked_budget = self._lacked_budget(run, budget, reply)
+            if lacked_budget:
+                reply = _as_fallback_for_budget(reply)
+            # Only a chat can show the button.
+            undo_id = turn.id if turn.to is not None else 0
+            reply = with_change_notes(reply, person, question.text, undo_id)
+            if self.budgets is not None:
+                notes = build_notes(
+                    budget,
+                    run.usage.billed,
+                    self.budgets.now(),
+                    lacked_budget=lacked_budget,
+                )
+                reply = replace(reply, notes=(*reply.notes, *notes))
             reply = replace(reply, billed=run.usage.billed, seconds=turn.seconds)
             record_turn(run.span, reply)
             return question, reply
-
-    def _with_notes(
-        self,
-        reply: Reply,
-        *,
-        turn: Turn,
-        question: Question,
-        person: Person,
-        run: Run,
-        budget: RemainingBudget,
-    ) -> Reply:
-        """Return a reply with notes on what the turn remembers, and on a budget that is used up."""
-        lacked_budget = self._lacked_budget(run, budget, reply)
-        if lacked_budget:
-            errors = ("budget", *reply.error_types)
-            # The note about the budget replaces the notes of the rule-based answer.
-            reply = replace(reply, outcome="fallback", notes=(), error_types=errors)
-        # Only a chat can show the button.
-        undo_id = turn.id if turn.to is not None else 0
-        reply = with_change_notes(reply, person, question.text, undo_id)
-        if self.budgets is None:
-            return reply
-        spent, now = run.usage.billed, self.budgets.now()
-        notes = build_notes(budget, spent, now, lacked_budget=lacked_budget)
-        return replace(reply, notes=(*reply.notes, *notes))
 
     def _run_within(
         self,
@@ -228,10 +220,10 @@ class TurnRunner:
             stop=turn.stop,
         )
         turn.usage = run.usage
-        run = replace(run, deps=replace(get_deps(run), writing_calls=turn.calls))
+        deps = replace(get_deps(run), writing_calls=turn.calls)
         if budget.is_used_up():  # drop the models for pictures and speech too
-            run = replace(run, models=(), deps=replace(get_deps(run), models={}))
-        return run
+            return replace(run, models=(), deps=replace(deps, models={}))
+        return replace(run, deps=deps)
 
     async def _read_person(self, turn: Turn, question: Question, root: Span) -> Person:
         """Return the user with their safety state and memory, read once for the turn."""
@@ -245,9 +237,8 @@ class TurnRunner:
         )
         if turn.taken_back is not None:
             person = apply_change(person, turn.taken_back.inverse)
-        if (
-            root.trace is not None and turn.facts is None
-        ):  # outside Telegram, only known now
+        if root.trace is not None and turn.facts is None:
+            # Outside Telegram, what the user allows is known only now.
             allowed = get_chosen_settings(person.facts).get("traces")
             root.trace.is_hidden = allowed == "numbers"
         return person
@@ -262,9 +253,19 @@ class TurnRunner:
         """Return whether the budget forced a rule-based answer although models are configured."""
         if not self.base_run.models or not budget.is_used_up(run.usage.billed):
             return False
-        # If the run has no models from the start, a rule-based answer has the outcome "answered".
-        rule_based_outcomes = ("fallback",) if run.models else ("fallback", "answered")
-        return reply.outcome in rule_based_outcomes
+        if reply.outcome == "fallback":
+            return True
+        # If the run has no models from the start, a rule-based answer has this outcome.
+        return not run.models and reply.outcome == "answered"
+
+
+def _as_fallback_for_budget(reply: Reply) -> Reply:
+    """Return a rule-based reply as one that was made for lack of budget.
+
+    The note about the budget replaces its notes.
+    """
+    errors = ("budget", *reply.error_types)
+    return replace(reply, outcome="fallback", notes=(), error_types=errors)
 
 
 async def _transcribe(question: Question, run: Run) -> Question:
@@ -274,8 +275,9 @@ async def _transcribe(question: Question, run: Run) -> Question:
     """
     if question.transcribe is None:
         return question
-    question = replace(question, text=await question.transcribe(run))
-    if not is_language_chosen() and (language := detect_language(question.text)):
+    text = await question.transcribe(run)
+    language = detect_language(text)
+    if language and not is_language_chosen():
         set_language(language)
-    run.span.update(input=question.text)
-    return question
+    run.span.update(input=text)
+    return replace(question, text=text)

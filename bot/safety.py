@@ -21,7 +21,16 @@ from agent.safety.policy import (
 )
 from agent.safety.state import Concern, SafetyState
 from agent.sommelier.safety_replies import add_line, safety_reply
-from agent.turn import UNDER_AGE_SETTING, Change, Fact, Person, Reply, ReplyFunction
+from agent.turn import (
+    UNDER_AGE_SETTING,
+    CellarItem,
+    Change,
+    Drink,
+    Fact,
+    Person,
+    Reply,
+    ReplyFunction,
+)
 from bot.turn import Question, Turn
 from db.changes.memory import ForgetConcerns, SaveConcerns
 from db.engine import call_or_default
@@ -79,25 +88,29 @@ class SafetyService:
             return Person(state)
 
         async def read() -> Person:
-            all_facts = await memory.list_facts(user_id) if facts is None else facts
-            bottles = await memory.list_bottles(user_id) if chat_id == user_id else ()
-            drinks = await memory.list_drinks(user_id) if bottles else ()
+            known_facts = facts
+            if known_facts is None:
+                known_facts = await memory.list_facts(user_id)
             if chat_id < 0:  # others read the answer
-                all_facts = [fact for fact in all_facts if fact.kind in SHOWN_IN_GROUPS]
-            names = {fact.value for fact in all_facts if fact.kind == "allergy"}
-            if Fact("setting", UNDER_AGE_SETTING) in all_facts:
-                names.add("under_age")
+                known_facts = [
+                    fact for fact in known_facts if fact.kind in SHOWN_IN_GROUPS
+                ]
+            bottles: Sequence[CellarItem] = ()
+            drinks: Sequence[Drink] = ()
+            if chat_id == user_id:
+                bottles = await memory.list_bottles(user_id)
+            if bottles:
+                drinks = await memory.list_drinks(user_id)
             return Person(
-                state.with_stored_names(names),
-                tuple(all_facts),
-                tuple(bottles),
-                tuple(drinks),
-                user_id,
+                _with_facts(state, known_facts),
+                facts=tuple(known_facts),
+                bottles=tuple(bottles),
+                drinks=tuple(drinks),
+                user_id=user_id,
             )
 
-        return await call_or_default(
-            read, Person(state), "The memory of a user could not be read"
-        )
+        problem = "The memory of a user could not be read"
+        return await call_or_default(read, Person(state), problem)
 
     async def make_safe_reply(
         self,
@@ -118,7 +131,8 @@ class SafetyService:
         asks_for_wine = is_clear_request(question.text, current_language())
         action = decide(state, asks_for_wine=asks_for_wine, is_look_up=is_look_up)
         if action is not SafetyAction.ANSWER:
-            return self._in_public(safety_reply(action, state, self.help), turn, state)
+            help_reply = safety_reply(action, state, self.help)
+            return self._in_public(help_reply, turn, state)
         reply = await make_reply(run)
         notes = reply.notes
         if is_look_up and state.new_concern:
@@ -129,7 +143,8 @@ class SafetyService:
             changes=(*reply.changes, *_new_allergies(person)),
             stored_concerns=state.turn_concerns - state.earlier_concerns,
         )
-        return self._in_public(self._with_line(reply, turn, state), turn, state)
+        reply = self._with_line(reply, turn, state)
+        return self._in_public(reply, turn, state)
 
     def _in_public(self, reply: Reply, turn: Turn, state: SafetyState) -> Reply:
         """Return in a group, where others read, a short text instead of help."""
@@ -178,8 +193,10 @@ class SafetyService:
         concerns: Collection[Concern] = RETRACTABLE_CONCERNS,
     ) -> SaveConcerns:
         """Return the change that lets those of these concerns that are stored expire now."""
-        stored = frozenset(concerns) & await self._stored_concerns(chat_id, user_id)
-        return SaveConcerns(chat_id, user_id, dict.fromkeys(stored, datetime.now(UTC)))
+        stored = await self._stored_concerns(chat_id, user_id)
+        retracted = stored & frozenset(concerns)
+        expiry = dict.fromkeys(retracted, datetime.now(UTC))
+        return SaveConcerns(chat_id, user_id, expiry)
 
     def forget(self, chat_id: int, user_id: int) -> ForgetConcerns:
         """Return the change that deletes a user's concerns in a chat, except the permanent ones."""
@@ -197,10 +214,18 @@ class SafetyService:
         return await call_or_default(read, frozenset(), problem)
 
 
+def _with_facts(state: SafetyState, facts: Sequence[Fact]) -> SafetyState:
+    """Return a state with the allergies and the age that a user has stated for good."""
+    names = {fact.value for fact in facts if fact.kind == "allergy"}
+    if Fact("setting", UNDER_AGE_SETTING) in facts:
+        names.add("under_age")
+    return state.with_stored_names(names)
+
+
 def _new_allergies(person: Person) -> Iterator[Change]:
     """Yield the change that stores the allergies that are known only from the message."""
     stored = {fact.value for fact in person.facts if fact.kind == "allergy"}
     new = person.safety.own_allergies - stored
     if new and person.user_id:
-        facts = tuple(Fact("allergy", name) for name in sorted(new))
-        yield Change(user_id=person.user_id, added_facts=facts)
+        facts = [Fact("allergy", name) for name in sorted(new)]
+        yield Change(user_id=person.user_id, added_facts=tuple(facts))

@@ -39,8 +39,11 @@ class WishGroup:
     @property
     def reasons(self) -> str:
         """Return why they were not met, the most frequent reason first."""
-        counts = Counter(reason for wish in self.wishes for reason in wish.reasons)
-        return ", ".join(describe_reason(reason) for reason, _ in counts.most_common())
+        counts = Counter[str]()
+        for wish in self.wishes:
+            counts.update(wish.reasons)
+        reasons = [describe_reason(reason) for reason, _ in counts.most_common()]
+        return ", ".join(reasons)
 
 
 def describe_reason(reason: str) -> str:
@@ -50,26 +53,32 @@ def describe_reason(reason: str) -> str:
 
 def group_wishes(wishes: Sequence[UnmetWish]) -> list[WishGroup]:
     """Return the wishes by the word that most others have, the largest groups first."""
-    words_of = [_find_telling_words(wish.words) for wish in wishes]
-    counts = Counter(term for words in words_of for term in words)
-    indices_by_term = defaultdict[str, list[int]](list)
-    for index, words in enumerate(words_of):
-        # Of words that are as frequent, wishes take the same one.
-        _, most_frequent = max(
-            ((counts[term], term) for term in words), default=(0, "")
-        )
-        indices_by_term[most_frequent].append(index)
+    words_by_wish = [_find_telling_words(wish.words) for wish in wishes]
+    counts = Counter[str]()
+    for words in words_by_wish:
+        counts.update(words.keys())
+    indices_by_stem = defaultdict[str, list[int]](list)
+    for index, words in enumerate(words_by_wish):
+        # Sorted, so that of words that are as frequent, all wishes take the same one.
+        stems = sorted(words, reverse=True)
+        most_frequent = max(stems, key=lambda stemmed: counts[stemmed], default="")
+        indices_by_stem[most_frequent].append(index)
     groups: list[WishGroup] = []
-    for indices in indices_by_term.values():
-        about = _name_shared([words_of[index] for index in indices])
-        groups.append(WishGroup(about, tuple(wishes[index] for index in indices)))
-    return sorted(groups, key=lambda group: (group.about == OTHER, -len(group.wishes)))
+    for indices in indices_by_stem.values():
+        about = _name_shared([words_by_wish[index] for index in indices])
+        groups.append(WishGroup(about, tuple([wishes[index] for index in indices])))
+    groups.sort(key=lambda group: len(group.wishes), reverse=True)
+    groups.sort(key=lambda group: group.about == OTHER)  # these at last
+    return groups
 
 
-def _name_shared(words_of: Sequence[Mapping[str, str]]) -> str:
+def _name_shared(words_by_wish: Sequence[Mapping[str, str]]) -> str:
     """Return the first words that all wishes of a group share, as the first wish writes them."""
-    shared = set(words_of[0]).intersection(*words_of)
-    names = [word for term, word in words_of[0].items() if term in shared]
+    shared_stems = set(words_by_wish[0]).intersection(*words_by_wish)
+    names: list[str] = []
+    for stemmed, word in words_by_wish[0].items():
+        if stemmed in shared_stems:
+            names.append(word)
     return " ".join(names[:MAX_SHARED]) or OTHER
 
 
@@ -77,20 +86,18 @@ def _find_telling_words(text: str) -> dict[str, str]:
     """Return the words of a text that say what it is about, by their stems."""
     words: dict[str, str] = {}
     for word in split_words(text):
-        is_telling = (
-            len(word) > 1 and not word.isdecimal() and word not in ignored_words()
-        )
-        if is_telling:
-            words.setdefault(stem(word), word)
+        if len(word) == 1 or word.isdecimal() or word in ignored_words():
+            continue
+        words.setdefault(stem(word), word)
     return words
 
 
 def format_groups(groups: Sequence[WishGroup]) -> str:
     """Return a line for each of the largest groups, such as `3 × barolo: not in stock`."""
-    shown = groups[:MAX_LINES]
-    return "\n".join(
-        f"{len(group.wishes)} × {group.about}: {group.reasons}" for group in shown
-    )
+    lines: list[str] = []
+    for group in groups[:MAX_LINES]:
+        lines.append(f"{len(group.wishes)} × {group.about}: {group.reasons}")
+    return "\n".join(lines)
 
 
 def to_csv(groups: Iterable[WishGroup]) -> bytes:
@@ -99,16 +106,18 @@ def to_csv(groups: Iterable[WishGroup]) -> bytes:
     writer = csv.writer(file)
     writer.writerow(CSV_COLUMNS)
     for group in groups:
-        writer.writerows(_to_row(group, wish) for wish in group.wishes)
+        for wish in group.wishes:
+            writer.writerow(_to_row(group, wish))
     return file.getvalue().encode("utf-8-sig")
 
 
 def _to_row(group: WishGroup, wish: UnmetWish) -> list[str | int | float]:
+    reasons = [describe_reason(reason) for reason in wish.reasons]
     cells = (
         f"{wish.at:%G-W%V}",
         group.about,
         f"{wish.at:%Y-%m-%d %H:%M}",
-        ", ".join(map(describe_reason, wish.reasons)),
+        ", ".join(reasons),
         clip(to_one_line(wish.words), MAX_WORDS_CHARS),
         clip(to_one_line(wish.comment), MAX_WORDS_CHARS),
         wish.trace_id,

@@ -36,16 +36,30 @@ BEHIND: Final = rf"($|[^{LETTERS}])"
 WORD: Final = pattern(r"[\w'’-]+")
 DIGIT_RUN: Final = pattern(r"\d+")
 SEVEN_DIGITS: Final = pattern(r"\d(?:[\s()./|_,-]{0,3}\d){6}")
+"""No number of a card, an account or a phone has fewer digits: "030 123-45"."""
 EMAIL: Final = pattern(r"[\w\u0300-\u036f.+-]+(?:@|%40)(?:[\w-]+\.)+\p{L}[\w-]+")
 LOCATION: Final = pattern(r"(-?\d{1,2}\.\d{4,})\s?[,;]\s?(-?\d{1,3}\.\d{4,})")
+"""A latitude and a longitude: "48.8584, 2.2945"."""
+# What looks like the number of an account ("DE89 3704 0044 0532 0130 00"), of a card
+# ("4111 1111 1111 1111") or of a phone ("+49 (30) 1234-567").
 IBAN: Final = r"[A-Za-z]{2}\d{2}(?: ?[A-Za-z0-9]){11,30}"
 CARD: Final = r"\d{13,19}|\d{4,}(?:[\s./|_-]\d{4,6}){2,}"
 PHONE: Final = r"[+(]{0,2}\d{1,3}(?: ?\()?(?:[ )./\u00a0-]{0,2}\d){6,18}"
-# None: with a prefix.
 COUNTRIES: Final = (
-    None,
-    *"DE FR IT GB NL AT CH BE ES US PT".split(),
+    None,  # a number with the prefix of its country
+    "DE",
+    "FR",
+    "IT",
+    "GB",
+    "NL",
+    "AT",
+    "CH",
+    "BE",
+    "ES",
+    "US",
+    "PT",
 )
+"""The countries whose numbers are recognised."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +80,9 @@ class Masking:
         if self.content == "full":
             return text
         text = _mask_forms(text)
-        if names := _names_rule(self.names):
-            text = names.mask_all(text)
+        names_rule = _names_rule(self.names)
+        if names_rule:
+            text = names_rule.mask_all(text)
         return text
 
     def mask_words(self, text: str) -> str:
@@ -136,6 +151,7 @@ class Masking:
 
 
 def _without_words(span: SpanRecord) -> SpanRecord:
+    """Return a span without its input and output, and without what may quote them."""
     metadata = dict(span.metadata)
     for key in WORDS_IN_METADATA:
         metadata.pop(key, None)
@@ -210,8 +226,9 @@ def _find_iban(text: str) -> str:
     for count in range(len(groups), 0, -1):
         signs = "".join(groups[:count])
         moved = signs[4:] + signs[:4]
-        digits = "".join(str(int(sign, 36)) for sign in moved)
-        if int(digits) % 97 == 1:
+        # "A" is 10, "Z" is 35.
+        digits = [str(int(sign, 36)) for sign in moved]
+        if int("".join(digits)) % 97 == 1:
             return " ".join(groups[:count])
     return ""
 
@@ -252,13 +269,14 @@ def _find_phone(text: str) -> str:
     return ""
 
 
-NUMBER_RULES: Final = tuple(
-    Rule(pattern(f"{BEFORE_NUMBER}({form}){BEHIND}"), find, mask)
-    for form, find, mask in (
-        (IBAN, _find_iban, "[iban]"),
-        (CARD, _find_card, "[card]"),
-        (PHONE, _find_phone, "[phone]"),
-    )
+def _number_pattern(form: str) -> Pattern:
+    return pattern(f"{BEFORE_NUMBER}({form}){BEHIND}")
+
+
+NUMBER_RULES: Final = (
+    Rule(_number_pattern(IBAN), _find_iban, "[iban]"),
+    Rule(_number_pattern(CARD), _find_card, "[card]"),
+    Rule(_number_pattern(PHONE), _find_phone, "[phone]"),
 )
 
 
@@ -267,9 +285,14 @@ def _spell_secrets(secrets: tuple[str, ...]) -> tuple[str, ...]:
     """Return the secrets that appear nowhere by chance, plain and as JSON and URLs escape them."""
     spellings: set[str] = set()
     for secret in secrets:
-        least = MIN_WORD_SECRET_CHARS if secret.isalpha() else MIN_SECRET_CHARS
-        if len(secret) >= least:
-            spellings |= {secret, json.dumps(secret)[1:-1], quote(secret, safe="")}
+        min_chars = MIN_SECRET_CHARS
+        if secret.isalpha():
+            min_chars = MIN_WORD_SECRET_CHARS
+        if len(secret) < min_chars:
+            continue
+        spellings.add(secret)
+        spellings.add(json.dumps(secret)[1:-1])
+        spellings.add(quote(secret, safe=""))
     return tuple(sorted(spellings, key=len, reverse=True))
 
 
@@ -282,8 +305,9 @@ def _names_rule(names: tuple[str, ...]) -> Rule | None:
         words |= {" ".join(parts), *parts}
     spellings: list[str] = []
     for word in sorted(words, key=len, reverse=True):
-        # "name" is the word in the mask.
-        if len(word) < 2 or word.lower() == "name" or not any(map(str.isalpha, word)):
+        has_letters = any(map(str.isalpha, word))
+        is_in_mask = word.lower() == "name"
+        if len(word) < 2 or not has_letters or is_in_mask:
             continue
         if len(word) >= MIN_ANY_CASE_CHARS:
             spellings.append(f"(?i:{escape_pattern(word)})")

@@ -112,22 +112,28 @@ def payer_of(row: UpdateRow) -> int | None:
 def message_in(payload: Payload) -> Payload:
     """Return the message of an update, or of a pressed button; empty if there is none."""
     for kind in KINDS:
-        if kind in payload:
-            content = section(payload, kind)
-            is_press = "data" in content
-            return section(content, "message") if is_press else content
+        if kind not in payload:
+            continue
+        content = section(payload, kind)
+        if "data" in content:  # a press
+            return section(content, "message")
+        return content
     return {}
 
 
 def section(payload: Payload, name: str) -> Payload:
     """Return the object in a field; empty if the field is missing or not an object."""
     value = payload.get(name)
-    return value if isinstance(value, Mapping) else {}
+    if isinstance(value, Mapping):
+        return value
+    return {}
 
 
 def as_int(value: object) -> int:
     """Return the value if it is a 64-bit integer, else 0."""
-    return value if type(value) is int and abs(value) <= MAX_ID else 0
+    if type(value) is int and abs(value) <= MAX_ID:  # True is an instance of int too
+        return value
+    return 0
 
 
 def is_same_turn(payloads: Sequence[Payload], later: Payload) -> bool:
@@ -139,23 +145,23 @@ def is_same_turn(payloads: Sequence[Payload], later: Payload) -> bool:
     """
     edited = section(later, "edited_message")
     if edited:
-        edits_one = _id_of(edited) in {
-            _id_of(message_in(payload)) for payload in payloads
-        }
-        return edits_one and _id_of(edited) != 0 and may_join({"message": edited})
+        edited_id = _id_of(edited)
+        ids = [_id_of(message_in(payload)) for payload in payloads]
+        return edited_id != 0 and edited_id in ids and may_join({"message": edited})
     if len(payloads) >= MAX_JOINED_UPDATES:
         return False
     if not may_join(payloads[0]) or not may_join(later):
         return False
     last = message_in(payloads[-1])
     new = message_in(later)
-    is_same_user = last.get("from") == new.get("from")
-    is_same_topic = last.get("message_thread_id") == new.get("message_thread_id")
-    if not is_same_user or not is_same_topic or _replied_id(last) != _replied_id(new):
+    for name in ("from", "message_thread_id"):
+        if last.get(name) != new.get(name):
+            return False
+    if _replied_id(last) != _replied_id(new):
         return False
     is_group = chat_of(later) <= 0
     seconds = as_int(new.get("date")) - as_int(last.get("date"))
-    return seconds <= GROUP_SECONDS or not is_group
+    return not is_group or seconds <= GROUP_SECONDS
 
 
 def _id_of(message: Payload) -> int:
@@ -183,16 +189,17 @@ def comes_in_parts(payload: Payload) -> bool:
 
 def is_forwarded(message: Payload) -> bool:
     """Return whether a message was forwarded."""
-    return any(
-        name.startswith(FORWARD) and message[name] is not None for name in message
-    )
+    for name, value in message.items():
+        if name.startswith(FORWARD) and value is not None:
+            return True
+    return False
 
 
 def is_foreign(message: Payload) -> bool:
     """Return whether the text is not the sender's own: it was forwarded, or made by a bot."""
-    return is_forwarded(message) or any(
-        message.get(name) is not None for name in BY_BOT
-    )
+    if is_forwarded(message):
+        return True
+    return any(message.get(name) is not None for name in BY_BOT)
 
 
 def join(payloads: Sequence[Payload]) -> Payload:
@@ -200,10 +207,11 @@ def join(payloads: Sequence[Payload]) -> Payload:
     if len(payloads) == 1:
         return payloads[0]
     messages: dict[int, Payload] = {}
-    for index, message in enumerate(map(message_in, payloads)):
+    for index, payload in enumerate(payloads):
+        message = message_in(payload)
         # An edit has the id of the message that it edits, and so replaces it.
         messages[_id_of(message) or -index] = message
-    joined = join_messages([*messages.values()])
+    joined = join_messages(list(messages.values()))
     return {"update_id": payloads[0]["update_id"], "message": joined}
 
 
@@ -219,7 +227,7 @@ def join_messages(messages: Sequence[Payload]) -> dict[str, Any]:
     if text:
         joined["text"] = text[: size_limits.MESSAGE_CHARS]
         joined["entities"] = []
-    files = [*filter(None, map(file_in, messages))]
+    files = list(filter(None, map(file_in, messages)))
     if len(files) > 1:
         joined[ALBUM] = files
     for message in messages:
@@ -231,17 +239,16 @@ def join_messages(messages: Sequence[Payload]) -> dict[str, Any]:
 
 def file_in(message: Payload) -> Payload:
     """Return the picture (its largest size) or the document of a message; empty if none."""
-    file = message.get("document")
     sizes = message.get("photo")
     if isinstance(sizes, list) and sizes:
-        file = sizes[-1]
-    return file if isinstance(file, Mapping) else {}
+        largest = sizes[-1]
+        return largest if isinstance(largest, Mapping) else {}
+    return section(message, "document")
 
 
 def _text_of(message: Payload) -> str:
-    return str(message.get("text") or message.get("caption") or "")[
-        : size_limits.MESSAGE_CHARS
-    ]
+    text = message.get("text") or message.get("caption") or ""
+    return str(text)[: size_limits.MESSAGE_CHARS]
 
 
 def _as_own(message: Payload) -> Payload:
@@ -252,5 +259,6 @@ def _as_own(message: Payload) -> Payload:
     for name, value in message.items():
         if name not in REMOVED_FROM_QUOTES and not name.startswith(FORWARD):
             own[name] = value
-    own["text"] = "\n".join(f"> {line}" for line in _text_of(message).splitlines())
+    lines = [f"> {line}" for line in _text_of(message).splitlines()]
+    own["text"] = "\n".join(lines)
     return own

@@ -69,6 +69,7 @@ class Scheduler:
     _slots: asyncio.Semaphore = field(
         default_factory=lambda: asyncio.Semaphore(MAX_TURNS)
     )
+    """Taken by each turn that runs, but for quick ones."""
 
     @property
     def running(self) -> dict[str, asyncio.Task[None]]:
@@ -92,9 +93,8 @@ class Scheduler:
         async def answer() -> None:
             await self.answer_inline(payload)
 
-        task = asyncio.create_task(
-            run_and_log_errors("answering an inline query", answer)
-        )
+        answering = run_and_log_errors("answering an inline query", answer)
+        task = asyncio.create_task(answering)
         self._inline.add(task)
         task.add_done_callback(self._inline.discard)
 
@@ -120,14 +120,15 @@ class Scheduler:
         async for notice in self.locks.notices():
             if "lane" not in notice:
                 self.stopped_elsewhere.stop(**notice)
-            elif running := self._lanes.get(notice["lane"]):
+                continue
+            running = self._lanes.get(notice["lane"])
+            if running:
                 running.lane.new_updates.set()
 
     async def schedule_unowned(self) -> None:
         """Schedule lanes with updates that no process runs: after a crash, or for a retry."""
-        unowned = [
-            name for name in await self.locks.unowned() if name not in self._lanes
-        ]
+        names = await self.locks.unowned()
+        unowned = [name for name in names if name not in self._lanes]
         if unowned:
             log.info("Taking over %s lanes that nobody runs", len(unowned))
         for name in unowned:
@@ -151,10 +152,10 @@ class Scheduler:
 
         Return False if no updates wait, another process runs the lane, or the bot stops.
         """
-        if is_quick(
-            lane.name
-        ):  # a press must not wait for answers, and a Stop least of all
-            return await self._run_first(lane, await self.life.list_unfinished(lane))
+        if is_quick(lane.name):
+            # A press must not wait for answers, and a Stop least of all.
+            waiting = await self.life.list_unfinished(lane)
+            return await self._run_first(lane, waiting)
         async with self._slots:
             waiting = await self.life.list_unfinished(lane)
             if not waiting:
@@ -164,7 +165,8 @@ class Scheduler:
         # A process may have died in this turn before. Such turns run one after the other, outside
         # the slots: so they hold up nobody else.
         async with self._alone:
-            return await self._run_first(lane, await self.life.list_unfinished(lane))
+            waiting = await self.life.list_unfinished(lane)
+            return await self._run_first(lane, waiting)
 
     async def _run_first(self, lane: Lane, waiting: Sequence[UpdateRow]) -> bool:
         """Run the turn of the first waiting update; return whether it was run."""
