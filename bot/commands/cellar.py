@@ -2,7 +2,7 @@
 
 import asyncio
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Final
@@ -18,7 +18,9 @@ from agent.formatting import format_money
 from agent.tracing.records import keyed_hash
 from agent.turn import MAX_CELLAR_ITEMS, CellarItem
 from bot.commands.output import (
+    DryRun,
     UserId,
+    WithoutAsking,
     build_table,
     fail,
     open_settings,
@@ -86,12 +88,8 @@ def import_cellar(
             help="What is not in the file is gone, or its bottles are added.",
         ),
     ] = None,
-    yes: Annotated[
-        bool, typer.Option("--yes", help="Store what can be, without asking.")
-    ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would be done.")
-    ] = False,
+    yes: WithoutAsking = False,
+    dry_run: DryRun = False,
     allow_shrink: Annotated[
         bool,
         typer.Option(
@@ -110,27 +108,27 @@ def import_cellar(
     mode = _get_mode(replace, read.stored)
     if dry_run or is_interactive:
         _show(read, mode)
-        if not dry_run:
-            mode = _ask(read, mode)
-        if dry_run or mode is None:
+    if dry_run:
+        typer.echo("Nothing was stored.")
+        return
+    if is_interactive:
+        mode = _ask(mode)
+        if mode is None:
             typer.echo("Nothing was stored.")
             return
+    elif read.file.unread_count and not yes:
+        unread = _tell_unread(read.file)
+        fail(f"nothing was stored from {file}: {unread}; --yes stores the rest")
     if mode is None:
         fail(
             "nothing was stored: the user owns bottles; say --replace or --add",
             UNCLEAR_STATUS,
         )
-    if read.file.unread_count and not (yes or is_interactive):
-        fail(
-            f"nothing was stored from {file}: {_tell_unread(read.file)}; --yes stores the rest"
-        )
     plan = read.plan(mode)
     if mode == "replace" and not allow_shrink and _shrinks(plan, read.stored):
-        reason = (
-            f"nothing was stored from {file}: {plan.gone} of the user's wines would"
-        )
         fail(
-            f"{reason} be gone. If that is right, store it with --allow-shrink.",
+            f"nothing was stored from {file}: {plan.gone} of the user's wines would be gone. "
+            "If that is right, store it with --allow-shrink.",
             SHRINKS_STATUS,
         )
     _store(read, mode)
@@ -161,7 +159,9 @@ def _get_mode(replace: bool | None, stored: Sequence[CellarItem]) -> ImportMode 
     """Return how a file is to be stored: as was said, or by adding it to an empty cellar."""
     if replace is not None:
         return "replace" if replace else "add"
-    return None if items_in_stock(stored) else "add"
+    if items_in_stock(stored):
+        return None
+    return "add"
 
 
 def _show(read: _Import, mode: ImportMode | None) -> None:
@@ -187,40 +187,54 @@ def _show(read: _Import, mode: ImportMode | None) -> None:
 
 
 def _item_table(items: Sequence[CellarItem]) -> Table:
-    count = Column("Bottles", justify="right")
-    rows = map(_describe, items[:PREVIEW_ITEMS])
-    return build_table(
-        [count, "Wine", "Style", "Size", "Price", "Best years", "Place"], rows
-    )
+    columns: list[str | Column] = [
+        Column("Bottles", justify="right"),
+        "Wine",
+        "Style",
+        "Size",
+        "Price",
+        "Best years",
+        "Place",
+    ]
+    return build_table(columns, map(_describe, items[:PREVIEW_ITEMS]))
 
 
-def _describe(item: CellarItem) -> Iterator[str]:
-    """Yield the cells of an item in the table."""
-    wine, window = to_wine(item), find_drinking_window(item)
-    yield str(item.count)
-    yield wine.label
-    yield wine.style or "unknown"
-    yield format_size(item)
-    yield "" if wine.price is None else format_money(wine.price, wine.currency)
-    yield "" if window is None else f"{window[0]}-{window[1]}"
-    yield item.place
+def _describe(item: CellarItem) -> list[str]:
+    """Return the cells of an item in the table."""
+    wine = to_wine(item)
+    price = ""
+    if wine.price is not None:
+        price = format_money(wine.price, wine.currency)
+    years = ""
+    window = find_drinking_window(item)
+    if window is not None:
+        first_year, last_year = window
+        years = f"{first_year}-{last_year}"
+    return [
+        str(item.count),
+        wine.label,
+        wine.style or "unknown",
+        format_size(item),
+        price,
+        years,
+        item.place,
+    ]
 
 
-def _ask(read: _Import, mode: ImportMode | None) -> ImportMode | None:
+def _ask(mode: ImportMode | None) -> ImportMode | None:
     """Ask whether and how to store a file that was shown; return None if it is not to be."""
-    if mode is not None:
-        return mode if typer.confirm(f"Store it ({mode})?") else None
-    chosen = (
-        typer.prompt("Store it (replace, add, cancel)?", default="cancel")
-        .strip()
-        .lower()
-    )
-    return MODES.get(chosen)
+    if mode is None:
+        chosen = typer.prompt("Store it (replace, add, cancel)?", default="cancel")
+        return MODES.get(chosen.strip().lower())
+    if typer.confirm(f"Store it ({mode})?"):
+        return mode
+    return None
 
 
 def _tell_unread(file: CellarFile) -> str:
-    rows = "1 row was" if file.unread_count == 1 else f"{file.unread_count} rows were"
-    return f"{rows} not understood"
+    if file.unread_count == 1:
+        return "1 row was not understood"
+    return f"{file.unread_count} rows were not understood"
 
 
 def _shrinks(plan: ImportPlan, stored: Sequence[CellarItem]) -> bool:

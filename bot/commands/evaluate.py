@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -121,48 +121,37 @@ def run(
     Without a model, or as `--model fallback`, the rules that answer without a model are evaluated.
     """
     settings = open_settings()
-    model_names = _choose_models(settings, models)
-    prompts_by_source = _choose_prompts(settings, prompt)
-    cases = read_cases(settings, name, limit)
-    title = datetime.now().isoformat(" ", "milliseconds")
-    results: list[Result] = []
+    evaluation = Evaluation(
+        title=datetime.now().isoformat(" ", "milliseconds"),
+        models=_choose_models(settings, models),
+        prompts_by_source=_choose_prompts(settings, prompt),
+        cases=read_cases(settings, name, limit),
+    )
 
     async def answer_all() -> None:
         async with open_bench(settings, starter=name == STARTER_NAME) as bench:
-            variants = []
-            for model in model_names:
-                for source, prompts in prompts_by_source.items():
-                    variants.append(bench.variant(model, source, prompts))
-            answers = evaluate(variants, cases, title=title, concurrency=concurrency)
-            count = len(variants) * len(cases)
-            with Console(stderr=True).status("Asking") as status:
-                async for result in answers:
-                    results.append(result)
-                    status.update(f"{len(results)} of {count} answered")
+            await evaluation.answer_all(bench, concurrency)
 
     status = 0
     try:
         asyncio.run(answer_all())
     except KeyboardInterrupt:
         status = INTERRUPTED_STATUS
+    results = evaluation.sort_results()
     if not results:
         fail("nothing was evaluated", status or 1)
-    labels = [
-        label_variant(model, source)
-        for model in model_names
-        for source in prompts_by_source
-    ]
-    _sort(results, labels, cases)
     if settings.langfuse_keys:
-        _record(settings, name, title, results)
-    _report(title, results, save)
+        _record(settings, name, evaluation.title, results)
+    _report(evaluation.title, results, save)
     raise typer.Exit(status)
 
 
 def _choose_models(settings: Settings, models: Sequence[str] | None) -> Sequence[str]:
     """Return the models to evaluate; the command fails if one is not the fallback and none runs."""
     if not models:
-        models = [settings.llm_model if settings.server else FALLBACK]
+        models = [FALLBACK]
+        if settings.server:
+            models = [settings.llm_model]
     if not settings.server and set(models) != {FALLBACK}:
         fail("there is no model to evaluate: set OPENAI_API_KEY, or OPENAI_BASE_URL", 2)
     return list(dict.fromkeys(models))
@@ -184,18 +173,6 @@ def label_variant(model: str, source: str) -> str:
     return f"{model} · {source}"
 
 
-def _sort(
-    results: list[Result], labels: Sequence[str], cases: Sequence[EvalCase]
-) -> None:
-    """Sort results by variant and case: they came in any order."""
-    case_ids = [case.id for case in cases]
-
-    def place(result: Result) -> tuple[int, int]:
-        return labels.index(result.variant), case_ids.index(result.case.id)
-
-    results.sort(key=place)
-
-
 def read_cases(settings: Settings, name: str, limit: int | None) -> Sequence[EvalCase]:
     """Read conversations from a file or Langfuse. A `limit` takes that many, evenly spread.
 
@@ -204,9 +181,10 @@ def read_cases(settings: Settings, name: str, limit: int | None) -> Sequence[Eva
     try:
         if name.startswith(LANGFUSE_PREFIX):
             cases = _read_langfuse(settings, name.removeprefix(LANGFUSE_PREFIX))
+        elif name == STARTER_NAME:
+            cases = read_conversations(STARTER_CONVERSATIONS)
         else:
-            file = STARTER_CONVERSATIONS if name == STARTER_NAME else Path(name)
-            cases = read_conversations(file)
+            cases = read_conversations(Path(name))
     except DatasetError as error:
         fail(str(error), 2)
     if not cases:
@@ -258,6 +236,45 @@ class Bench:
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluation:
+    """Conversations to be answered by each model with each source of prompts."""
+
+    title: str
+    models: Sequence[str]
+    prompts_by_source: Mapping[str, Mapping[str, Prompt]]
+    cases: Sequence[EvalCase]
+    results: list[Result] = field(default_factory=list)
+    """What was answered, in the order in which it was."""
+
+    async def answer_all(self, bench: Bench, concurrency: int) -> None:
+        """Collect the results; say meanwhile how many there are."""
+        variants: list[Variant] = []
+        for model in self.models:
+            for source, prompts in self.prompts_by_source.items():
+                variants.append(bench.variant(model, source, prompts))
+        count = len(variants) * len(self.cases)
+        answers = evaluate(
+            variants, self.cases, title=self.title, concurrency=concurrency
+        )
+        with Console(stderr=True).status("Asking") as status:
+            async for result in answers:
+                self.results.append(result)
+                status.update(f"{len(self.results)} of {count} answered")
+
+    def sort_results(self) -> list[Result]:
+        """Return the results by variant, and by case within a variant."""
+        by_place = {(result.variant, result.case.id): result for result in self.results}
+        in_order: list[Result] = []
+        for model in self.models:
+            for source in self.prompts_by_source:
+                label = label_variant(model, source)
+                for case in self.cases:
+                    if (label, case.id) in by_place:
+                        in_order.append(by_place[label, case.id])
+        return in_order
+
+
 @asynccontextmanager
 async def open_bench(settings: Settings, *, starter: bool) -> AsyncIterator[Bench]:
     """Open the configured wines and documents, or the starter ones in a temporary database."""
@@ -285,7 +302,10 @@ def _record(
     items = {result.case.id: to_item(dataset, result.case) for result in results}
     traces_by_variant: dict[str, dict[str, Sequence[TraceRecord]]] = {}
     for result in results:
-        item_id = result.case.item_id if is_in_langfuse else items[result.case.id]["id"]
+        if is_in_langfuse:
+            item_id = result.case.item_id
+        else:
+            item_id = items[result.case.id]["id"]
         traces = [masking.mask_trace(trace) for trace in result.traces]
         traces_by_variant.setdefault(result.variant, {})[item_id] = traces
 

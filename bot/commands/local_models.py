@@ -47,6 +47,7 @@ async def find_servers(ports: Sequence[int]) -> list[ModelServer]:
 
 
 async def _find_server(http: httpx2.AsyncClient, port: int) -> ModelServer | None:
+    """Return the server on a port of this machine; None if none answers, or it cannot chat."""
     base_url = f"http://127.0.0.1:{port}/v1"
     try:
         response = await http.get(f"{base_url}/models")
@@ -87,9 +88,8 @@ def use_model(server: ModelServer, model: str) -> Settings:
     write_settings({"OPENAI_BASE_URL": server.base_url, "LLM_MODEL": model})
     settings = load_settings()
     profile = "small" if settings.is_small else "full"
-    typer.echo(
-        f"{model} answers from now on (.env; profile {profile}, see docs/local-models.md)."
-    )
+    note = f".env; profile {profile}, see docs/local-models.md"
+    typer.echo(f"{model} answers from now on ({note}).")
     return settings
 
 
@@ -101,11 +101,11 @@ def model(
     ] = None,
 ) -> None:
     """Find a model server on this machine and save one of its models in .env."""
-    ports: Sequence[int] = [*DEFAULT_PORTS]
+    ports: Sequence[int]
     if port:
         ports = [port]
-    elif configured := open_settings().llm_local_ports:
-        ports = configured
+    else:
+        ports = open_settings().llm_local_ports or list(DEFAULT_PORTS)
     servers = asyncio.run(find_servers(ports))
     for server in servers:
         typer.echo(f"{server.name} at {server.base_url}: {', '.join(server.models)}")

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from db.engine import Sessions
 
 T = TypeVar("T")
+WithoutAsking = Annotated[
+    bool, typer.Option("--yes", help="Store what can be, without asking.")
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done.")]
 UserId = Annotated[
     int, typer.Argument(help="The user's id in Telegram, which `/trace` and logs show.")
 ]

@@ -17,6 +17,8 @@ from agent.sommelier.cards import format_prices
 from agent.sommelier.vocabulary import Currency
 from agent.sommelier.wine import Wine
 from bot.commands.output import (
+    DryRun,
+    WithoutAsking,
     build_table,
     fail,
     open_settings,
@@ -60,12 +62,8 @@ def import_wines(
         typer.Argument(help="A CSV file or workbook of your shop or cellar program."),
     ],
     *,
-    yes: Annotated[
-        bool, typer.Option("--yes", help="Import what can be, without asking.")
-    ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would be done.")
-    ] = False,
+    yes: WithoutAsking = False,
+    dry_run: DryRun = False,
     without_samples: Annotated[
         bool,
         typer.Option("--without-samples", help="Take the starter wines out of stock."),
@@ -102,8 +100,17 @@ def import_wines(
         catalogue = _read_or_refuse(file, currency, settings, asks_model=ask_model)
     if report:
         write_file(report, _format_csv(catalogue))
-    if catalogue.problems and not (yes or dry_run or is_interactive):
+    is_previewed = dry_run or is_interactive
+    if catalogue.problems and not (yes or is_previewed):
         _refuse(file, catalogue.problems)
+    is_shown = is_previewed or catalogue.is_by_model
+    if is_shown:
+        _show(catalogue)
+    if is_previewed:
+        _show_plan(settings, catalogue, without_samples=without_samples)
+    if dry_run or (is_interactive and not _confirm(catalogue)):
+        typer.echo("Nothing was imported.")
+        return
 
     async def add(sessions: Sessions) -> ImportReport:
         return await add_wines(
@@ -113,19 +120,6 @@ def import_wines(
             may_shrink=allow_shrink,
         )
 
-    async def plan(sessions: Sessions) -> ImportReport:
-        return await add_wines(
-            sessions, catalogue, without_samples=without_samples, dry_run=True
-        )
-
-    is_shown = dry_run or is_interactive or catalogue.is_by_model
-    if is_shown:
-        _show(catalogue)
-    if dry_run or is_interactive:
-        typer.echo(f"Would be: {_format_report(run_with_database(settings, plan))}")
-        if dry_run or not _confirm(catalogue):
-            typer.echo("Nothing was imported.")
-            return
     with show_status(f"Importing {len(catalogue.wines)} wines"):
         imported = _import_or_refuse(file, settings, add)
     typer.echo(imported)
@@ -146,6 +140,20 @@ def _read_or_refuse(
         return asyncio.run(read_list(file, currency, settings, asks_model=asks_model))
     except CatalogueFileError as error:
         _refuse(file, error.problems)
+
+
+def _show_plan(
+    settings: Settings, catalogue: CatalogueFile, *, without_samples: bool
+) -> None:
+    """Show what an import would do."""
+
+    async def plan(sessions: Sessions) -> ImportReport:
+        return await add_wines(
+            sessions, catalogue, without_samples=without_samples, dry_run=True
+        )
+
+    report = run_with_database(settings, plan)
+    typer.echo(f"Would be: {_format_report(report)}")
 
 
 def _import_or_refuse(file: Path, settings: Settings, add: ImportFunction) -> str:
@@ -171,31 +179,31 @@ def list_catalogue(
         return await list_wines(sessions, changed=changed)
 
     wines = run_with_database(open_settings(), read)
-    rows = [
-        (
-            wine.label,
-            _format_offers(wine),
-            f"{at:%Y-%m-%d %H:%M}" if at else "",
-            wine.id,
-        )
-        for wine, at in wines
-    ]
+    rows: list[tuple[str, str, str, str]] = []
+    for wine, changed_at in wines:
+        when = ""
+        if changed_at:
+            when = f"{changed_at:%Y-%m-%d %H:%M}"
+        rows.append((wine.label, _format_offers(wine), when, wine.id))
     print_table(build_table(["Wine", "Offers", "Changed (UTC)", "Id"], rows))
 
 
 def _refuse(file: Path, problems: Sequence[Problem]) -> NoReturn:
     print_text(f"sommelier: nothing was imported from {file}", error=True)
     print_table(_problem_table(problems), error=True)
-    is_cut_off = any(problem.kind == CUT_OFF for problem in problems)
-    raise typer.Exit(SHRINKS_STATUS if is_cut_off else 1)
+    if any(problem.kind == CUT_OFF for problem in problems):
+        raise typer.Exit(SHRINKS_STATUS)
+    raise typer.Exit(1)
 
 
 def _confirm(catalogue: CatalogueFile) -> bool:
     """Ask whether to import a list that was shown."""
     bad_rows = len({problem.line for problem in catalogue.problems})
-    warning = f" {bad_rows} need attention." if bad_rows else ""
     total = len(catalogue.wines) + bad_rows
-    return typer.confirm(f"Import {len(catalogue.wines)} of {total}?{warning}")
+    question = f"Import {len(catalogue.wines)} of {total}?"
+    if bad_rows:
+        question += f" {bad_rows} need attention."
+    return typer.confirm(question)
 
 
 def _show(catalogue: CatalogueFile) -> None:
@@ -212,8 +220,9 @@ def _show(catalogue: CatalogueFile) -> None:
         typer.echo(
             "No column tells the currency: prices are in EUR; --currency names another."
         )
-    is_transcribed = catalogue.profile == READ_BY_MODEL
-    shown = catalogue.wines if is_transcribed else catalogue.wines[:PREVIEW_WINES]
+    shown = catalogue.wines
+    if catalogue.profile != READ_BY_MODEL:
+        shown = shown[:PREVIEW_WINES]
     print_table(_wine_table(catalogue, shown))
     _show_derived(catalogue)
     _show_told(catalogue)
@@ -241,10 +250,8 @@ def _describe_columns(catalogue: CatalogueFile) -> Iterable[tuple[str, str]]:
         if field:
             yield title, field
         elif suggestion:
-            yield (
-                title,
-                f"not used; looks like {suggestion}: call the column so to use it",
-            )
+            looks = f"looks like {suggestion}: call the column so to use it"
+            yield title, f"not used; {looks}"
         else:
             unused.append(title)
     if unused:
@@ -253,15 +260,15 @@ def _describe_columns(catalogue: CatalogueFile) -> Iterable[tuple[str, str]]:
 
 def _show_derived(catalogue: CatalogueFile) -> None:
     """Show how often each field was derived, and how many wines have no style."""
-    counts = Counter(field for fields in catalogue.derived.values() for field in fields)
+    counts = Counter[str]()
+    for fields in catalogue.derived.values():
+        counts.update(fields)
     if counts:
-        listed = ", ".join(
-            f"{field} of {count}" for field, count in counts.most_common()
-        )
-        typer.echo(f"Derived from names and tables: {listed}.")
-    unknown = [wine for wine in catalogue.wines if not wine.style]
+        derived = [f"{field} of {count}" for field, count in counts.most_common()]
+        typer.echo(f"Derived from names and tables: {', '.join(derived)}.")
+    unknown = [wine.label for wine in catalogue.wines if not wine.style]
     if unknown:
-        names = "; ".join(wine.label for wine in unknown[:EXAMPLES])
+        names = "; ".join(unknown[:EXAMPLES])
         print_text(f"{len(unknown)} wines have no known style: {names}")
 
 
@@ -281,11 +288,8 @@ def _format_report(report: ImportReport) -> str:
         f"{report.updated} updated",
         f"{report.unchanged} unchanged",
     ]
-    counts += (
-        [f"{report.gone} out of stock (not in the file any more)"]
-        if report.gone
-        else []
-    )
+    if report.gone:
+        counts.append(f"{report.gone} out of stock (not in the file any more)")
     return f"{', '.join(counts)}."
 
 
@@ -294,23 +298,20 @@ def _problem_table(problems: Sequence[Problem]) -> Table:
     by_kind: dict[tuple[str, str], list[Problem]] = {}
     for problem in problems:
         by_kind.setdefault((problem.column, problem.kind), []).append(problem)
-    rows = [
-        (str(len(group)), column, kind, _name_examples(group))
-        for (column, kind), group in by_kind.items()
-    ]
-    return build_table(
-        [Column("Rows", justify="right"), "Column", "What is wrong", "Such as"], rows
-    )
+    rows: list[tuple[str, str, str, str]] = []
+    for (column, kind), group in by_kind.items():
+        rows.append((str(len(group)), column, kind, _name_examples(group)))
+    count = Column("Rows", justify="right")
+    return build_table([count, "Column", "What is wrong", "Such as"], rows)
 
 
 def _name_examples(problems: Sequence[Problem]) -> str:
-    examples = (
-        f"line {problem.line}: {problem.value}"
-        if problem.value
-        else f"line {problem.line}"
-        for problem in problems[:EXAMPLES]
-        if problem.line
-    )
+    examples: list[str] = []
+    for problem in problems[:EXAMPLES]:
+        if problem.line and problem.value:
+            examples.append(f"line {problem.line}: {problem.value}")
+        elif problem.line:
+            examples.append(f"line {problem.line}")
     return "; ".join(examples)
 
 
@@ -319,13 +320,11 @@ def _left_out_table(left_out: Sequence[LeftOut]) -> Table:
     by_reason: dict[str, list[str]] = {}
     for product in left_out:
         by_reason.setdefault(product.reason, []).append(product.name)
-    rows = [
-        (str(len(names)), reason, "; ".join(names[:EXAMPLES]))
-        for reason, names in by_reason.items()
-    ]
-    return build_table(
-        [Column("Products", justify="right"), "Because", "Such as"], rows
-    )
+    rows: list[tuple[str, str, str]] = []
+    for reason, names in by_reason.items():
+        rows.append((str(len(names)), reason, "; ".join(names[:EXAMPLES])))
+    count = Column("Products", justify="right")
+    return build_table([count, "Because", "Such as"], rows)
 
 
 def _format_csv(catalogue: CatalogueFile) -> str:
@@ -342,17 +341,17 @@ def _format_csv(catalogue: CatalogueFile) -> str:
 
 def _wine_table(catalogue: CatalogueFile, wines: Sequence[Wine]) -> Table:
     """Return some wines of a list, with what was derived of each, or told by the model."""
-    rows = (
-        (
+    rows: list[Sequence[str]] = []
+    for wine in wines:
+        row = [
             wine.label,
             wine.style or "unknown",
             f"{wine.region} {wine.country}",
             _format_offers(wine),
             ", ".join(_name_derived(catalogue, wine)),
             wine.id,
-        )
-        for wine in wines
-    )
+        ]
+        rows.append(row)
     id_column = Column("Id", overflow="fold", style="dim")
     return build_table(["Wine", "Style", "From", "Offers", "Derived", id_column], rows)
 
@@ -366,4 +365,6 @@ def _name_derived(catalogue: CatalogueFile, wine: Wine) -> list[str]:
 def _format_offers(wine: Wine) -> str:
     """Return the price of each offer, and whether the wine is in stock."""
     offers = format_prices(wine)
-    return offers if wine.in_stock else f"{offers} (sold out)"
+    if wine.in_stock:
+        return offers
+    return f"{offers} (sold out)"
