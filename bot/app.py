@@ -98,18 +98,16 @@ async def run_bot(settings: Settings, stop: asyncio.Event | None = None) -> None
             "TELEGRAM_BOT_TOKEN is not set: set it to what @BotFather gives you"
         )
     token = settings.telegram_bot_token
+    database_url = settings.database_url.get_secret_value()
     stop = stop or tasks.stop_on_signals()
     async with (
         open_resources(settings) as resources,
-        open_locks(
-            settings.database_url.get_secret_value(), Inbox(resources.sessions)
-        ) as locks,
+        open_locks(database_url, Inbox(resources.sessions)) as locks,
         open_core(settings, resources, RunningTurns(locks.stop)) as core,
         open_app(core, token, locks) as app,
     ):
-        if (
-            not locks.are_shared
-        ):  # no other process runs: send the rows that a crash left claimed
+        if not locks.are_shared:
+            # No other process runs: send the rows that a crash left claimed.
             await core.stores.trace_queue.resume()
             await core.stores.score_queue.resume()
             if core.stores.budgets is not None:
@@ -131,15 +129,21 @@ async def run_app(
     """
     ended = asyncio.Event()
 
-    async def answer_until_stopped() -> None:
-        lead = partial(run_leader_tasks, app)
-        functions: list[tasks.AsyncFunction] = [
-            partial(start_receiving, app),
-            partial(while_leading, app.scheduler.locks, lead),
-        ]
+    async def receive() -> None:
+        await start_receiving(app)
+
+    async def lead() -> None:
+        await run_leader_tasks(app)
+
+    async def lead_when_leader() -> None:
+        await while_leading(app.scheduler.locks, lead)
+
+    async def serve_http() -> None:
         if app.core.settings.http_port is not None:
-            functions.append(partial(serve, app))
-        await tasks.run_until(stop, *functions)
+            await serve(app)
+
+    async def answer_until_stopped() -> None:
+        await tasks.run_until(stop, receive, lead_when_leader, serve_http)
         await app.scheduler.finish(FINISH_SECONDS)
         ended.set()
 
@@ -168,7 +172,8 @@ def build_app(
     buttons_below: ButtonsBelow = buttons_below,
 ) -> App:
     """Put the parts of the bot together. No turn begins before `Scheduler.ready` is set."""
-    settings, inbox = core.settings, core.stores.inbox
+    settings = core.settings
+    inbox = core.stores.inbox
     services = Services(
         resources=core.resources,
         runner=core.runner,
@@ -274,7 +279,8 @@ async def start_receiving(app: App) -> None:
     Raises:
         TokenRejected: Telegram does not know the token.
     """
-    bot, settings = app.bot, app.core.settings
+    bot = app.bot
+    settings = app.core.settings
     await introduce(bot)
     app.scheduler.ready.set()
     await show_commands(
@@ -285,19 +291,23 @@ async def start_receiving(app: App) -> None:
     if settings.webhook_url is not None:
         from bot.http.server import WEBHOOK_PATH  # noqa: PLC0415
 
-        set_webhook = partial(
-            bot.set_webhook,
-            settings.webhook_url + WEBHOOK_PATH,
-            secret_token=settings.webhook_secret,
-            allowed_updates=ALLOWED_UPDATES,
-        )
+        address = settings.webhook_url + WEBHOOK_PATH
+
+        async def set_webhook() -> None:
+            await bot.set_webhook(
+                address,
+                secret_token=settings.webhook_secret,
+                allowed_updates=ALLOWED_UPDATES,
+            )
+
         await retry_until_answered(set_webhook, "Setting the webhook")
 
 
 async def run_leader_tasks(app: App) -> None:
     """Run the tasks of the leader: delete old data, remind, send broadcasts, poll for updates."""
     await app.scheduler.ready.wait()
-    settings, stores = app.core.settings, app.core.stores
+    settings = app.core.settings
+    stores = app.core.stores
     memory = app.core.resources.repositories.memory
 
     async def delete_old() -> None:
@@ -340,7 +350,9 @@ async def serve(app: App) -> None:
     from bot.http.admin_page import AdminPage  # noqa: PLC0415
     from bot.http.api import Api  # noqa: PLC0415
 
-    core, settings, resources = app.core, app.core.settings, app.core.resources
+    core = app.core
+    settings = core.settings
+    resources = core.resources
     routers = []  # of FastAPI
     routes = []  # of Starlette
     async with AsyncExitStack() as stack:

@@ -32,9 +32,11 @@ def statistics_table(week: WeekStatistics) -> str:
     """Return a table of the last day and of all days together, at most 33 characters wide."""
     rows = statistics_rows([week.by_day[-1], week.total])
     rows.insert(0, ("", ["today", f"{len(week.by_day)} days"]))
-    return "\n".join(
-        f"{name:<13}{last:>10}{total:>10}".rstrip() for name, (last, total) in rows
-    )
+    lines: list[str] = []
+    for name, (last, total) in rows:
+        line = f"{name:<13}{last:>10}{total:>10}"
+        lines.append(line.rstrip())
+    return "\n".join(lines)
 
 
 def clicks_table(clicks: Sequence[ClickCount], wines: Sequence[Wine]) -> str:
@@ -89,7 +91,8 @@ def trace_text(trace: TraceRecord, *, full: bool = False) -> str:
     def add_lines(span: SpanRecord, indent: str) -> None:
         first, *details = _span_lines(span, full=full)
         lines.append(f"{indent}├ {first}")
-        lines.extend(f"{indent}│   {detail}" for detail in details)
+        for detail in details:
+            lines.append(f"{indent}│   {detail}")
         for child in children_by_id[span.span_id]:
             add_lines(child, f"{indent}│ ")
 

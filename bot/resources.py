@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from functools import partial
 from typing import Final
 
 import httpx2
@@ -163,9 +162,10 @@ async def open_resources(settings: Settings) -> AsyncIterator[Resources]:
         embedder = embedder_of(settings, http)
         documents = SqlDocumentStore(sessions, embedder=embedder)
         if embedder is not None:
-            embed = partial(
-                run_and_log_errors, "embedding documents", documents.embed_missing
-            )
+
+            async def embed() -> None:
+                await run_and_log_errors("embedding documents", documents.embed_missing)
+
             await stack.enter_async_context(in_background(embed))
         models, special = models_of(settings)
         for model in (*models, *special.values()):
@@ -254,19 +254,18 @@ async def open_embedder(settings: Settings) -> AsyncIterator[Embedder | None]:
 
 def models_of(settings: Settings) -> tuple[list[LLMService], dict[str, LLMService]]:
     """Return the language models in order of preference, and those for quotes and pictures."""
-    models, special = list[LLMService](), dict[str, LLMService]()
+    models: list[LLMService] = []
+    special: dict[str, LLMService] = {}
     if settings.server is not None:
-        names = (settings.llm_model, *settings.llm_fallback_models)
-        models = [model_of(settings, name) for name in names]
-        if settings.quotes_model:
-            # Cheaper models leave out fields unless the schema is enforced (003, mode C).
-            special["quotes"] = model_of(
-                settings, settings.quotes_model, mode="json_schema"
-            )
+        for name in (settings.llm_model, *settings.llm_fallback_models):
+            models.append(model_of(settings, name))
+    if settings.server is not None and settings.quotes_model:
+        # Cheaper models leave out fields unless the schema is enforced.
+        name = settings.quotes_model
+        special["quotes"] = model_of(settings, name, mode="json_schema")
     if settings.vision_model and settings.second_server:
-        special[VISION] = model_of(
-            settings, settings.vision_model, settings.second_server
-        )
+        name = settings.vision_model
+        special[VISION] = model_of(settings, name, settings.second_server)
     return models, special
 
 
@@ -311,8 +310,11 @@ def run_of(
 
 def embedder_of(settings: Settings, http: httpx2.AsyncClient) -> Embedder | None:
     """Return the embedding model; None if none is configured."""
-    model, server = settings.embedding_model, settings.second_server
-    return Embedder(http, model=model, **server._asdict()) if model and server else None
+    model = settings.embedding_model
+    server = settings.second_server
+    if model is None or server is None:
+        return None
+    return Embedder(http, model=model, **server._asdict())
 
 
 def audio_server(
@@ -332,11 +334,9 @@ def place_search(settings: Settings, http: httpx2.AsyncClient) -> WebSearch | No
     """Return the web search for places: SearXNG, else Brave; None if neither is configured."""
     if settings.searxng_url is not None:
         return searxng(settings.searxng_url, http)
-    return (
-        brave(settings.brave_api_key, http)
-        if settings.brave_api_key is not None
-        else None
-    )
+    if settings.brave_api_key is not None:
+        return brave(settings.brave_api_key, http)
+    return None
 
 
 def help_of(settings: Settings) -> Help:
@@ -348,9 +348,10 @@ def help_of(settings: Settings) -> Help:
     """
     try:
         catalogue = read_help_texts(settings.help_texts)
+    except ValidationError as error:
+        raise SettingsError(f"HELP_TEXTS: {describe(error)}") from None
     except (OSError, ValueError) as error:
-        reason = describe(error) if isinstance(error, ValidationError) else str(error)
-        raise SettingsError(f"HELP_TEXTS: {reason}") from None
+        raise SettingsError(f"HELP_TEXTS: {error}") from None
     if settings.help_country and settings.help_country not in catalogue.countries:
         raise SettingsError(
             f"HELP_COUNTRY: there are no help lines for {settings.help_country}; "
@@ -361,7 +362,8 @@ def help_of(settings: Settings) -> Help:
 
 def sommelier_of(resources: Resources, servers: McpServers) -> Sommelier:
     """Return the sommelier that answers messages, with every tool."""
-    catalogue, documents = resources.repositories.wines, resources.documents
+    catalogue = resources.repositories.wines
+    documents = resources.documents
     tools = research_tools(
         documents,
         resources.search,
@@ -395,7 +397,9 @@ def research_tools(
         search_documents_tool(documents),
         quote_documents_tool(documents, cache=cache),
     ]
-    return [*tools, find_places_tool(search)] if finds_places else tools
+    if finds_places:
+        tools.append(find_places_tool(search))
+    return tools
 
 
 async def delete_old_data(settings: Settings, retention: Retention) -> int:

@@ -41,11 +41,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# For a client that sends to OpenTelemetry only.
-NO_LANGFUSE_KEYS: Final = (
-    "sommelier",
-    "-",
-)
+NO_LANGFUSE_KEYS: Final = ("sommelier", "-")
+"""The keys of a client that sends to OpenTelemetry only."""
 REQUEST_SECONDS: Final = 30
 PROMPT_LABEL: Final = "production"
 MAX_BATCH: Final = 16
@@ -179,11 +176,9 @@ class Exporter:
         except Exception as error:
             self._failures += 1
             if self._failures == 1:
-                reason = (
-                    str(error)
-                    if isinstance(error, Unavailable)
-                    else type(error).__name__
-                )
+                reason = type(error).__name__
+                if isinstance(error, Unavailable):
+                    reason = str(error)
                 log.warning("Traces wait, and are sent later: %s", reason)
             return SEND_BACKOFF.draw_wait(self._failures)
         if self._failures:
@@ -264,9 +259,8 @@ async def forget_people(settings: Settings, upkeep: MemoryUpkeep) -> None:
         if settings.langfuse_keys:
             may_be_more = await _delete_traces(settings, deletion)
         if may_be_more or is_recent:
-            await upkeep.postpone_deletion(
-                deletion, DELETE_BACKOFF.draw_wait(deletion.tries + 1)
-            )
+            seconds = DELETE_BACKOFF.draw_wait(deletion.tries + 1)
+            await upkeep.postpone_deletion(deletion, seconds)
         else:
             await upkeep.finish_deletion(deletion)
 

@@ -61,8 +61,12 @@ class Schema(NamedTuple):
 def list_revisions() -> tuple[str, ...]:
     """Return the revisions that this release knows, such as `a012`, the oldest first."""
     folder = resources.files("migrations") / "versions"
-    names = sorted(file.name for file in folder.iterdir() if file.name.endswith(".py"))
-    return tuple(name.partition("_")[0] for name in names if not name.startswith("_"))
+    revisions: list[str] = []
+    for file in folder.iterdir():
+        revision, _, _ = file.name.partition("_")
+        if file.name.endswith(".py") and revision:  # not `__init__.py`
+            revisions.append(revision)
+    return tuple(sorted(revisions))
 
 
 def newest_revision() -> str:
@@ -80,15 +84,21 @@ async def find_schema(engine: AsyncEngine) -> Schema:
         async with engine.connect() as connection:
             return await _find_schema(connection)
     except (DBAPIError, OSError) as error:
-        cause = error.orig if isinstance(error, DBAPIError) and error.orig else error
-        reason = (
-            str(cause).strip().partition("\n")[0].rstrip(".") or type(cause).__name__
-        )
-        if password := engine.url.password:
-            reason = reason.replace(password, "***")
+        reason = _find_reason(error)
+        if engine.url.password:
+            reason = reason.replace(engine.url.password, "***")
         raise DatabaseUnusable(
             f"The database {mask_url(engine.url)} cannot be reached: {reason}. Check DATABASE_URL."
         ) from None
+
+
+def _find_reason(error: Exception) -> str:
+    """Return the first line of what a driver says of an error, or else the kind of the error."""
+    cause: BaseException = error
+    if isinstance(error, DBAPIError) and error.orig:
+        cause = error.orig
+    first_line, _, _ = str(cause).strip().partition("\n")
+    return first_line.rstrip(".") or type(cause).__name__
 
 
 async def _find_schema(connection: AsyncConnection) -> Schema:
@@ -116,9 +126,9 @@ def check_schema(schema: Schema, url: sa.URL) -> None:
             f"{newest_revision()}: run `sommelier db upgrade`."
         )
     if schema.state is SchemaState.UNSUPPORTED:
-        needed = (
-            f", which needs {schema.oldest_revision}" if schema.oldest_revision else ""
-        )
+        needed = ""
+        if schema.oldest_revision:
+            needed = f", which needs {schema.oldest_revision}"
         raise DatabaseUnusable(
             f"The tables of the database {mask_url(url)} were made by another release (revision "
             f"{schema.revision!r}{needed}; this one knows up to {newest_revision()}). Start that "
@@ -145,9 +155,8 @@ async def upgrade_schema(engine: AsyncEngine) -> None:
         if engine.dialect.name == "sqlite":
             await connection.exec_driver_sql("BEGIN IMMEDIATE")
         else:
-            await connection.execute(
-                sa.select(sa.func.pg_advisory_xact_lock(MIGRATION_LOCK))
-            )
+            lock = sa.func.pg_advisory_xact_lock(MIGRATION_LOCK)
+            await connection.execute(sa.select(lock))
         # Another process may have upgraded while this one waited.
         schema = await _find_schema(connection)
         if schema.state in (SchemaState.EMPTY, SchemaState.OLDER):

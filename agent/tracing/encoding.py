@@ -96,8 +96,11 @@ class TraceEncoder:
             scores.extend(_scores_of_current_span(self.client, last))
             return last.root.output
 
-        tags = dict.fromkeys(tag for trace in traces for tag in trace.tags)
-        with self._lock, _propagate(last, list(tags)):
+        tags: list[str] = []
+        for trace in traces:
+            tags += trace.tags
+        unique_tags = list(dict.fromkeys(tags))
+        with self._lock, _propagate(last, unique_tags):
             try:
                 result = self.client.run_experiment(
                     data=[item], task=replay, **experiment
@@ -106,11 +109,13 @@ class TraceEncoder:
                 request = self._take_request()
         for span in _spans_of(request):
             record = observed.get(span.span_id.hex())
-            # The client's own spans last from the first turn to the last one.
-            _put_back_times(span, [record] if record else observed.values())
-        return EncodedItem(
-            request.SerializeToString(), scores, result.experiment_url or ""
-        )
+            if record:
+                _put_back_times(span, [record])
+            else:
+                # The client's own spans last from the first turn to the last one.
+                _put_back_times(span, observed.values())
+        url = result.experiment_url or ""
+        return EncodedItem(request.SerializeToString(), scores, url)
 
     def _take_request(self) -> ExportTraceServiceRequest:
         """Return the spans that have ended since the last call."""
@@ -128,10 +133,10 @@ def _spans_of(request: ExportTraceServiceRequest) -> Iterator[Span]:
 
 def _put_back_times(span: Span, records: Collection[SpanRecord]) -> None:
     """Give a span the time from the start of the first of these records to the end of the last."""
-    span.start_time_unix_nano = min(record.started_ns for record in records)
-    span.end_time_unix_nano = max(
-        record.ended_ns or record.started_ns for record in records
-    )
+    starts = [record.started_ns for record in records]
+    ends = [record.ended_ns or record.started_ns for record in records]
+    span.start_time_unix_nano = min(starts)
+    span.end_time_unix_nano = max(ends)
 
 
 _open_lock: Final = Lock()
@@ -140,9 +145,8 @@ _cached_encoder: Final = cache(TraceEncoder)
 
 def get_trace_encoder(project: Project) -> TraceEncoder:
     """Return the only `TraceEncoder` of a project: Langfuse's client is a singleton, too."""
-    with (
-        _open_lock
-    ):  # two encoders would share a client, and one of them would get no spans
+    # Two encoders would share a client, and one of them would get no spans.
+    with _open_lock:
         return _cached_encoder(project)
 
 
@@ -249,10 +253,10 @@ def _generation_fields(span: SpanRecord) -> dict[str, Any]:
         fields["completion_start_time"] = began
     prompt = span.prompt
     if prompt:
-        version = {"prompt_name": prompt.name, "prompt_version": prompt.origin}
         fields["metadata"] = {
             **span.metadata,
-            **version,
+            "prompt_name": prompt.name,
+            "prompt_version": prompt.origin,
             "prompt_label": prompt.label or None,
         }
         fields["prompt"] = _prompt_link(prompt)

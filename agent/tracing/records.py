@@ -117,7 +117,9 @@ class TraceRecord:
     def sending(self) -> SpanRecord | None:
         """Return the span in which the messages were sent; None if they were not yet."""
         last = self.spans[-1]
-        return last if last.name == SENDING else None
+        if last.name != SENDING:
+            return None
+        return last
 
     def open_root(self, input: str, started_ns: int | None = None) -> "OpenSpan":
         """Open the root span of a turn. When it ends, every span of the trace has ended.
@@ -160,23 +162,21 @@ class TraceRecord:
         spans = [span for span in self.spans if not span.metadata.get("superseded")]
         # The turn lasts until its messages are sent, which is after its answer was stored.
         root.ended_ns = max(span.ended_ns or 0 for span in spans)
-        asked = [
-            span
-            for span in spans
-            if span.kind == "generation" and "model" in span.metadata
-        ]
-        answers = [
-            span
-            for span in asked
-            if span.name == "llm.answer" and span.level != "ERROR"
-        ]
+        first_model: str | None = None
+        answering_model: str | None = None
+        for span in spans:
+            if span.kind != "generation" or "model" not in span.metadata:
+                continue
+            model = span.metadata["model"]
+            if first_model is None:
+                first_model = model
+            if span.name == "llm.answer" and span.level != "ERROR":
+                answering_model = model
         # A fallback is an answer without a model, or one of another model than was asked first.
         is_fallback = root.metadata.get("outcome") == "fallback"
-        if answers:
-            model = answers[-1].metadata["model"]
-            root.metadata["model"] = model
-            if model != asked[0].metadata["model"]:
-                is_fallback = True
+        if answering_model is not None:
+            root.metadata["model"] = answering_model
+            is_fallback = is_fallback or answering_model != first_model
         root.metadata["fallback"] = is_fallback
         self.tags = tuple(dict.fromkeys(_find_tags(root, spans)))
 

@@ -82,7 +82,10 @@ async def set_request_language(
 ) -> None:
     """Set the language of the answer from the request."""
     set_language(accept_language)
-    set_app_language((accept_language or "").split(",")[0].split(";")[0])
+    # Of "de-AT,de;q=0.9,en;q=0.5", the first.
+    first, _, _ = (accept_language or "").partition(",")
+    language, _, _ = first.partition(";")
+    set_app_language(language)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,9 +215,8 @@ class Api:
 
     async def call_tool(self, tools: Toolbox, call: ToolCall) -> ToolResult:
         """Return the result of an external agent's tool call, or the reply of the safety rules."""
-        results: list[
-            ToolResult
-        ] = []  # stays empty if the safety rules prevent the call
+        # It stays empty if the safety rules prevent the call.
+        results: list[ToolResult] = []
 
         async def make_reply(run: Run) -> Reply:
             results.append(await tools.call(call, run))
@@ -234,9 +236,8 @@ class Api:
         Its trace and figures are stored, and no history.
         """
         turn = Turn(session=SESSION, user=self.client_hash)
-        return await self.runner.run_and_commit(
-            turn, Question(text=text, kind=kind), make_reply
-        )
+        question = Question(text=text, kind=kind)
+        return await self.runner.run_and_commit(turn, question, make_reply)
 
 
 async def stream_events(events: Iterable[tuple[str, Any]]) -> AsyncIterator[bytes]:
