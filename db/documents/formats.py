@@ -1,0 +1,379 @@
+"""Read the blocks of a file: a reader for each kind of file.
+
+Any problem with a file raises `Unreadable` with the reason, or an error of a parser. The parsing
+libraries are slow to import, so each is imported only when a file of its kind is read.
+"""
+
+# ruff: noqa: PLC0415
+
+import csv
+import io
+import posixpath
+import zipfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final
+from urllib.parse import unquote
+from xml.etree import ElementTree
+
+from markdown_it import MarkdownIt
+from markdown_it.tree import SyntaxTreeNode
+
+from agent import size_limits
+from agent.files import Unreadable
+from agent.text import pattern
+from db.documents.chunking import BLANK_LINE, Block
+from db.tables import decode, read_sheets, take_rows
+
+DUBLIN_CORE: Final = "{http://purl.org/dc/elements/1.1/}"
+MAX_TABLE_PART_CHARS: Final = 1200
+"""The length of a part of a table; each part repeats the header row."""
+FRONT_MATTER: Final = pattern(r"(?s)\A---[ \t]*\n(.*?\n)?(?:---|\.\.\.)[ \t]*(?:\n|\Z)")
+"""The fields between two lines of dashes with which a Markdown file may begin."""
+TITLE_FIELD: Final = pattern(r"(?m)^title:(.*)$")
+HYPHENATED: Final = pattern(r"[\x{2}\x{fffe}]\n?(\p{Ll})")
+"""A hyphen at the end of a line of a PDF file, and the letter that follows it."""
+HEADING_STYLE: Final = pattern(r"(?i)\A(?:heading (\d)|title)\Z")
+"""The name of a style of Word: "Heading 2", "Title"."""
+SEPARATORS_BY_NODE: Final = {
+    "bullet_list": "\n",
+    "ordered_list": "\n",
+    "list_item": "\n",
+    "table": "\n",
+    "thead": "\n",
+    "tbody": "\n",
+    "tr": " | ",
+    "inline": "",
+    "em": "",
+    "strong": "",
+    "link": "",
+    "image": "",
+}
+"""Separators of the children of Markdown nodes by node type; by default a blank line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """The blocks of a file, with its title and a note, if any."""
+
+    blocks: Iterable[Block]
+    title: str = ""
+    note: str = ""
+
+
+def read_text(data: bytes) -> Content:
+    """Read the paragraphs of a text file."""
+    text, note = _decode(data)
+    paragraphs = BLANK_LINE.split(text.strip())
+    return Content(map(Block, paragraphs), note=note)
+
+
+def _decode(data: bytes) -> tuple[str, str]:
+    """Return the text of a file, and a note if it is damaged or its encoding was guessed."""
+    text, encoding = decode(data)
+    damaged = text.count("\ufffd")
+    if damaged:
+        return text, f"has {damaged} damaged places, shown as \ufffd"
+    if encoding.startswith("utf"):
+        return text, ""
+    warning = f"is not UTF-8 and was read as {encoding}, which is a guess: check that it reads well"
+    return text, warning
+
+
+def read_markdown(data: bytes) -> Content:
+    """Read a Markdown file; use only the `title` of its front matter."""
+    text, note = _decode(data)
+    title = ""
+    front_matter = FRONT_MATTER.match(text)
+    if front_matter:
+        text = text[front_matter.end() :]
+        field = TITLE_FIELD.search(front_matter[0])
+        if field:
+            title = field[1].strip().strip("\"'")
+    return Content(markdown_blocks(text), title, note)
+
+
+def markdown_blocks(source: str) -> list[Block]:
+    """Return headings and paragraphs without markup; lists and tables keep their line breaks."""
+    blocks: list[Block] = []
+    for node in SyntaxTreeNode(_parser().parse(source)).children:
+        text = _markdown_text(node)
+        if node.type == "heading":
+            level = int(node.tag.removeprefix("h"))
+            blocks.append(Block(" ".join(text.split()), level))
+        else:
+            blocks.append(Block(text.strip("\n").rstrip()))
+    return blocks
+
+
+@cache
+def _parser() -> MarkdownIt:
+    return MarkdownIt("commonmark").enable("table")
+
+
+def _markdown_text(node: SyntaxTreeNode) -> str:
+    """Return the text of a node and those below it, without markup."""
+    match node.type:
+        case "text" | "code_inline" | "fence" | "code_block":
+            return node.content
+        case "softbreak":
+            return " "
+        case "hardbreak":
+            return "\n"
+        case "html_inline" if node.content.lower().startswith("<br"):
+            return "\n"
+        case "html_inline":
+            return ""
+        case "html_block":
+            from trafilatura import html2txt
+
+            return html2txt(f"<html><body>{node.content}")
+    separator = SEPARATORS_BY_NODE.get(node.type, "\n\n")
+    return separator.join(_child_texts(node))
+
+
+def _child_texts(node: SyntaxTreeNode) -> Iterator[str]:
+    """Yield the texts of the nodes below one, with the markers of a list."""
+    number = int(node.attrs.get("start", 1))  # of the item of a list
+    for child in node.children:
+        text = _markdown_text(child)
+        if node.type == "bullet_list":
+            text = _list_item("- ", text)
+        elif node.type == "ordered_list":
+            text = _list_item(f"{number}. ", text)
+            number += 1
+        if text or node.type == "tr":  # empty cells keep their place in a row
+            yield text
+
+
+def _list_item(marker: str, text: str) -> str:
+    """Return a text behind the marker of a list, its further lines indented as far."""
+    return marker + text.replace("\n", "\n" + " " * len(marker))
+
+
+def read_html(data: bytes) -> Content:
+    """Read the main content of a page, without menus and the like."""
+    from trafilatura import load_html
+
+    if b"<body" not in data:
+        data = b"<html><body>" + data
+    tree = load_html(data)
+    if tree is None:
+        return Content([])
+    return Content(_html_blocks(tree), tree.findtext(".//title", ""))
+
+
+def _html_blocks(tree: Any) -> list[Block]:
+    """Return the headings and paragraphs that trafilatura finds in a parsed page.
+
+    In a page without <main> or <article> trafilatura drops headings of short pages, so wrap the
+    body in an <article>.
+    """
+    from trafilatura import extract, html2txt
+    from trafilatura.settings import use_config
+
+    if tree is None:
+        return []
+    body = tree.find(".//body")
+    if body is not None:
+        is_marked = [*body.iterfind(".//main"), *body.iterfind(".//article")]
+        if not is_marked:
+            _wrap_in_article(body)
+    all_text = html2txt(tree)
+    config = use_config()
+    # Extract from short pages too.
+    config["DEFAULT"].update({"MIN_EXTRACTED_SIZE": "0", "MIN_OUTPUT_SIZE": "0"})
+    markdown = extract(
+        tree,
+        output_format="markdown",
+        include_formatting=True,
+        include_comments=False,
+        favor_recall=True,
+        config=config,
+    )
+    if not markdown:
+        return [Block(all_text)]
+    return markdown_blocks(markdown)
+
+
+def _wrap_in_article(body: Any) -> None:
+    article = body.makeelement("article")
+    article.text = body.text
+    body.text = None
+    article.extend(list(body))
+    body.append(article)
+
+
+def read_pdf(data: bytes) -> Content:
+    """Read the pages of a PDF file, with headings like "Page 1"."""
+    from pypdfium2 import PdfDocument, PdfiumError
+
+    try:
+        document = PdfDocument(data)
+    except PdfiumError as error:
+        if "password" in str(error).lower():
+            raise Unreadable("is encrypted; save it without a password") from None
+        raise Unreadable("is broken or cut off") from None
+    with closing(document):
+        if len(document) > size_limits.PDF_PAGES:
+            raise Unreadable(
+                f"has {len(document):,} pages, the limit is {size_limits.PDF_PAGES:,}"
+            )
+        pages = [_page_text(document, number) for number in range(len(document))]
+        title = str(document.get_metadata_dict().get("Title", ""))
+    missing = pages.count("")
+    if missing == len(pages):
+        raise Unreadable(
+            "holds pictures of pages and no text (a scan): run ocrmypdf over it first"
+        )
+    note = ""
+    if missing:
+        note = (
+            f"holds no text on {missing} of its pages; if they are scans, "
+            "run ocrmypdf over it first"
+        )
+    blocks: list[Block] = []
+    for number, text in enumerate(pages, 1):
+        if text:
+            blocks += [Block(f"Page {number}", 2), Block(text)]
+    return Content(blocks, title, note)
+
+
+def _page_text(document: Any, number: int) -> str:
+    """Return the text of a page in PDFium's order; empty if it is damaged or has no text."""
+    from pypdfium2 import PdfiumError
+
+    try:
+        with (
+            closing(document[number]) as page,
+            closing(page.get_textpage()) as text_page,
+        ):
+            text = text_page.get_text_bounded()
+    except PdfiumError:
+        return ""
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    # PDFium returns a hyphen at the end of a line as U+0002 or U+FFFE.
+    text = HYPHENATED.sub(lambda match: match[1], text)
+    return text.replace("\x02", "-").replace("\ufffe", "-").strip()
+
+
+def read_docx(data: bytes) -> Content:
+    """Read the headings, paragraphs, lists and tables of a Word file."""
+    from docx import Document
+    from docx.text.paragraph import Paragraph
+
+    document = Document(io.BytesIO(data))
+    blocks: list[Block] = []
+    for item in document.iter_inner_content():
+        if isinstance(item, Paragraph):
+            blocks.append(_word_block(item))
+        else:
+            lines = [_line([cell.text for cell in row.cells]) for row in item.rows]
+            blocks.append(Block("\n".join(lines)))
+    return Content(blocks, document.core_properties.title or "")
+
+
+def _word_block(paragraph: Any) -> Block:
+    style = ""
+    if paragraph.style and paragraph.style.name:
+        style = paragraph.style.name
+    text = paragraph.text.strip()
+    heading = HEADING_STYLE.match(style)
+    if heading:
+        level = int(heading[1] or 1)  # the title has no number
+        return Block(text, level)
+    if text and style.startswith("List"):
+        return Block(f"- {text}")
+    return Block(text)
+
+
+def read_epub(data: bytes) -> Content:
+    """Read the chapters of an EPUB book in reading order."""
+    from trafilatura import load_html
+
+    def parse(path: str) -> Any:
+        return ElementTree.fromstring(book.read(path))  # noqa: S314 - expat limits expansion
+
+    blocks: list[Block] = []
+    missing = 0
+    with zipfile.ZipFile(io.BytesIO(data)) as book:
+        if "META-INF/encryption.xml" in book.namelist():
+            raise Unreadable("is encrypted (protected against copies)")
+        path = parse("META-INF/container.xml").find(".//{*}rootfile").get("full-path")
+        package = parse(path)
+        folder = posixpath.dirname(path)
+        addresses: dict[str, str] = {}
+        for item in package.iterfind(".//{*}item"):
+            addresses[item.get("id")] = item.get("href", "")
+        for reference in package.iterfind(".//{*}itemref"):
+            address = addresses.get(reference.get("idref"), "")
+            name = posixpath.join(folder, unquote(address))
+            try:
+                page = book.read(posixpath.normpath(name))
+                blocks += _html_blocks(load_html(page))
+            except (KeyError, zipfile.BadZipFile):
+                missing += 1
+    title = package.findtext(f".//{DUBLIN_CORE}title", "")
+    note = ""
+    if missing:
+        note = f"has {missing} chapters that are missing or damaged"
+    return Content(blocks, title, note)
+
+
+def read_csv(data: bytes) -> Content:
+    """Read a table of comma, semicolon or tab separated values."""
+    text, note = _decode(data)
+    try:
+        dialect: Any = csv.Sniffer().sniff(text[:10_000], ",;\t|")
+    except csv.Error:
+        dialect = csv.excel
+    rows = csv.reader(io.StringIO(text, newline=""), dialect)
+    parts = _table_parts(take_rows(rows))
+    return Content(map(Block, parts), note=note)
+
+
+def read_xlsx(data: bytes) -> Content:
+    """Read the visible sheets of a workbook, with the sheet names as headings."""
+    blocks: list[Block] = []
+    for name, rows in read_sheets(data).items():
+        blocks.append(Block(name, 2))
+        blocks += map(Block, _table_parts(rows))
+    return Content(blocks)
+
+
+def _table_parts(rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    """Yield the rows as lines, in parts that each repeat the header row."""
+    part: list[str] = []
+    for row in rows:
+        line = _line(row)
+        if not line:
+            continue
+        chars = sum(map(len, part)) + len(line)
+        if len(part) > 1 and chars > MAX_TABLE_PART_CHARS:
+            yield "\n".join(part)
+            header = part[0]
+            part = [header]
+        part.append(line)
+    yield "\n".join(part)
+
+
+def _line(cells: Sequence[str]) -> str:
+    texts = [" ".join(cell.split()) for cell in cells]
+    return " | ".join(texts).strip(" |")
+
+
+KINDS: Final[Mapping[str, tuple[str, Callable[[bytes], Content]]]] = {
+    ".md": ("markdown", read_markdown),
+    ".txt": ("text", read_text),
+    ".html": ("html", read_html),
+    ".htm": ("html", read_html),
+    ".pdf": ("pdf", read_pdf),
+    ".docx": ("docx", read_docx),
+    ".epub": ("epub", read_epub),
+    ".csv": ("csv", read_csv),
+    ".tsv": ("csv", read_csv),
+    ".xlsx": ("xlsx", read_xlsx),
+}
+"""The kind and the reader of a file by its suffix."""
