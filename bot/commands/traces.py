@@ -156,8 +156,10 @@ def export(
         return
     lines = [json.dumps(turn, ensure_ascii=False) + "\n" for turn in turns]
     write_file(file, "".join(lines))
-    written = "1 turn" if len(turns) == 1 else f"{len(turns)} turns"
-    print_text(f"{written} written to {file}.")
+    if len(turns) == 1:
+        print_text(f"1 turn written to {file}.")
+    else:
+        print_text(f"{len(turns)} turns written to {file}.")
 
 
 @app.command("wanted")
@@ -186,7 +188,9 @@ async def describe_problems(sessions: Sessions) -> str:
     lines: list[str] = []
     for name, table in (("traces", TraceRow), ("scores", ScoreRow)):
         for problem in await RowQueue(sessions, table).list_problems():
-            state = "refused" if problem.state == ExportState.REFUSED else "set aside"
+            state = "set aside"
+            if problem.state == ExportState.REFUSED:
+                state = "refused"
             reason = problem.reason or "the reason was not kept"
             lines.append(f"{problem.rows} of the {name} were {state}: {reason}")
     if not lines:

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from importlib.metadata import version
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from fastapi import APIRouter, FastAPI, HTTPException, Request, Response
@@ -79,9 +79,8 @@ def build_webhook_router(accept: AcceptUpdates, secret: SecretStr) -> APIRouter:
 
 def matches_secret(value: str, secret: SecretStr) -> bool:
     """Return whether the value of a header, which Starlette decodes as Latin-1, is the secret."""
-    return hmac.compare_digest(
-        value.encode("latin-1"), secret.get_secret_value().encode()
-    )
+    expected = secret.get_secret_value().encode()
+    return hmac.compare_digest(value.encode("latin-1"), expected)
 
 
 def build_monitoring_router(
@@ -168,25 +167,31 @@ class RequireToken:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on to the app, or answer 401."""
-        app = self.app
+        refusal: JSONResponse | None = None
         if scope["type"] == "http" and scope["path"].startswith(TOKEN_PATHS):
-            scheme, _, token = (
-                Headers(scope=scope).get("authorization", "").partition(" ")
-            )
-            if scheme.lower() != "bearer" or not matches_secret(
-                token.strip(), self.token
-            ):
-                app = JSONResponse(
-                    {"detail": UNAUTHORIZED}, 401, {"www-authenticate": "Bearer"}
-                )
-            elif _is_of_another_page(Headers(scope=scope)):
-                app = JSONResponse({"detail": FOREIGN_PAGE}, 403)
-        await app(scope, receive, send)
+            refusal = self._find_refusal(Headers(scope=scope))
+        if refusal is not None:
+            await refusal(scope, receive, send)
+        else:
+            await self.app(scope, receive, send)
+
+    def _find_refusal(self, headers: Headers) -> JSONResponse | None:
+        """Return why a request with these headers is refused; None if it is not."""
+        scheme, _, token = headers.get("authorization", "").partition(" ")
+        is_bearer = scheme.lower() == "bearer"
+        if not is_bearer or not matches_secret(token.strip(), self.token):
+            challenge = {"www-authenticate": "Bearer"}
+            return JSONResponse({"detail": UNAUTHORIZED}, 401, challenge)
+        if _is_of_another_page(headers):
+            return JSONResponse({"detail": FOREIGN_PAGE}, 403)
+        return None
 
 
 async def handle_invalid_request(request: Request, error: Exception) -> JSONResponse:
     """Answer 422 with what is wrong where, without the input, which may be long or unprintable."""
-    problems = error.errors() if isinstance(error, RequestValidationError) else ()
+    problems: Sequence[Any] = ()
+    if isinstance(error, RequestValidationError):
+        problems = error.errors()
     shown = []
     for problem in problems[:MAX_PROBLEMS]:
         place = [cut(str(key), NAME_CHARS) for key in problem["loc"]]
