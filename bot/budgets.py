@@ -9,7 +9,11 @@ from db.budgets import RemainingBudget, midnight
 
 
 def build_notes(
-    budget: RemainingBudget, spent: BilledUsage, now: datetime, *, lacked_budget: bool
+    budget: RemainingBudget,
+    spent: BilledUsage,
+    now: datetime,
+    *,
+    lacked_budget: bool,
 ) -> tuple[str, ...]:
     """Return the notes below the answer of a turn that began with `budget` and used `spent`.
 

@@ -80,7 +80,10 @@ class WeekPainter:
 
 @lru_cache(MAX_CACHED)
 def draw(
-    week: WeekStatistics, kind: PictureFormat, theme: Theme, columns: int
+    week: WeekStatistics,
+    kind: PictureFormat,
+    theme: Theme,
+    columns: int,
 ) -> bytes:
     """Return the charts of a week. It takes about a second, so call it in a thread."""
     from matplotlib.figure import Figure  # noqa: PLC0415 - slow
@@ -197,7 +200,13 @@ def _set_top(axes: "Axes", heights: Sequence[float]) -> None:
     axes.set_ylim(0, HEADROOM * max(heights))
 
 
-def _label(axes: "Axes", position: int, height: float, text: str, theme: Theme) -> None:
+def _label(
+    axes: "Axes",
+    position: int,
+    height: float,
+    text: str,
+    theme: Theme,
+) -> None:
     """Write a number above its bar, if there is one."""
     if not height:
         return

@@ -159,7 +159,11 @@ async def run_proposal(proposal: Proposal, run: Run, servers: McpServers) -> Rep
 
 
 async def run_ask(
-    question: str, run: Run, resources: Resources, *, refine: bool | None
+    question: str,
+    run: Run,
+    resources: Resources,
+    *,
+    refine: bool | None,
 ) -> Reply:
     """Answer a question from the documents. With `refine=None` the server's setting decides."""
     question = clean_and_flag(question, run.span)
@@ -201,7 +205,12 @@ async def _make_reply(
     return replace(reply, lack=Lack.DOCUMENTS)
 
 
-async def run_find(category: str, place: str, run: Run, resources: Resources) -> Reply:
+async def run_find(
+    category: str,
+    place: str,
+    run: Run,
+    resources: Resources,
+) -> Reply:
     """Find places of a category, or return links to web searches for them."""
     place = clean_and_flag(place, run.span)
     try:

@@ -59,7 +59,11 @@ class Metrics:
         self.set_backlog(None)
 
     def _count(
-        self, name: str, what: str, label: str = "", values: Iterable[str] = ()
+        self,
+        name: str,
+        what: str,
+        label: str = "",
+        values: Iterable[str] = (),
     ) -> Counter:
         """Return a new counter, with all values of its label."""
         labels = [label] if label else []

@@ -166,7 +166,11 @@ class TurnRunner:
         turn.on_delivery = on_delivery
 
     async def _answer(
-        self, turn: Turn, question: Question, make_reply: ReplyFunction, root: Span
+        self,
+        turn: Turn,
+        question: Question,
+        make_reply: ReplyFunction,
+        root: Span,
     ) -> tuple[Question, Reply]:
         """Return the reply, and the question with the transcript of a voice message."""
         async with turn.show_progress() as draft:

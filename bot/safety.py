@@ -52,7 +52,11 @@ class SafetyService:
     """When users were last shown the line of a likely concern, by id."""
 
     async def find_state(
-        self, text: str, chat_id: int, user_id: int, span: Span
+        self,
+        text: str,
+        chat_id: int,
+        user_id: int,
+        span: Span,
     ) -> SafetyState:
         """Return the safety state after a message, with earlier concerns."""
         state = read_safety_state(text, self.help.drinking_age)

@@ -185,7 +185,11 @@ def is_transient(error: Exception) -> bool:
 
 
 async def call_or_default(
-    call: Callable[[], Awaitable[R]], default: T, problem: str, *, tries: int = 1
+    call: Callable[[], Awaitable[R]],
+    default: T,
+    problem: str,
+    *,
+    tries: int = 1,
 ) -> R | T:
     """Return the result of `call`. If all tries fail, log `problem` and return `default`."""
     try:

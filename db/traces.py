@@ -184,7 +184,11 @@ class TraceRows:
         await self._save_score(session, turn, reason, now)
 
     async def _save_score(
-        self, session: AsyncSession, turn: TurnRow, score: ScoreRecord, now: datetime
+        self,
+        session: AsyncSession,
+        turn: TurnRow,
+        score: ScoreRecord,
+        now: datetime,
     ) -> None:
         """Store a score, or change the stored one; without a value, retract the stored one."""
         # Lock the rows, so that an exporter cannot mark a changed score as sent.

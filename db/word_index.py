@@ -77,7 +77,13 @@ class WordIndex:
         self._terms: list[list[str]] = []
         self._bm25: bm25s.BM25 | None = None
 
-    def add(self, number: int, title: str, headings: Sequence[str], text: str) -> None:
+    def add(
+        self,
+        number: int,
+        title: str,
+        headings: Sequence[str],
+        text: str,
+    ) -> None:
         """Add a text, to be indexed by `build`."""
         self._numbers.append(number)
         heading_terms = extract_terms(" ".join([title, *headings]))

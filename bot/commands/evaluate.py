@@ -291,7 +291,10 @@ async def open_bench(settings: Settings, *, starter: bool) -> AsyncIterator[Benc
 
 
 def _record(
-    settings: Settings, name: str, title: str, results: Sequence[Result]
+    settings: Settings,
+    name: str,
+    title: str,
+    results: Sequence[Result],
 ) -> None:
     """Record the results as experiments in Langfuse; warn if that fails."""
     masking = masking_of(settings)

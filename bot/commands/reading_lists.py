@@ -36,7 +36,11 @@ PAGE_SECONDS: Final = 60
 
 
 async def read_list(
-    file: Path, currency: Currency | None, settings: Settings, *, asks_model: bool
+    file: Path,
+    currency: Currency | None,
+    settings: Settings,
+    *,
+    asks_model: bool,
 ) -> CatalogueFile:
     """Return the wines of a file. The model for pictures, if there is one, reads a PDF or a photo.
 

@@ -133,7 +133,11 @@ def import_wines(
 
 
 def _read_or_refuse(
-    file: Path, currency: Currency | None, settings: Settings, *, asks_model: bool
+    file: Path,
+    currency: Currency | None,
+    settings: Settings,
+    *,
+    asks_model: bool,
 ) -> CatalogueFile:
     """Return the wines of a file; end the command if it cannot be read."""
     try:

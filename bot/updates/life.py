@@ -196,7 +196,12 @@ class UpdateLife(Generic[T]):
         return self._find_joining(waiting, [first])
 
     async def _run_try(
-        self, lane: Lane, row: UpdateRow, turn: T, joining: Sequence[int], deaths: int
+        self,
+        lane: Lane,
+        row: UpdateRow,
+        turn: T,
+        joining: Sequence[int],
+        deaths: int,
     ) -> Result:
         """Begin, handle, commit and send a turn; `joining` are the ids of updates that join it."""
         for _ in joining:

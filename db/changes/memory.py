@@ -182,7 +182,10 @@ def _to_row(user_id: int, drink: Drink) -> DrinkRow:
 
 
 async def _add_fact(
-    session: AsyncSession, user_id: int, fact: Fact, now: datetime
+    session: AsyncSession,
+    user_id: int,
+    fact: Fact,
+    now: datetime,
 ) -> None:
     row: Base
     if fact.kind == "setting":

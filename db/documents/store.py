@@ -305,7 +305,10 @@ async def _count_change(session: AsyncSession, chunks: int = 0) -> int:
 
 
 async def _save(
-    session: AsyncSession, document: Document, chunks: Sequence[Section], now: datetime
+    session: AsyncSession,
+    document: Document,
+    chunks: Sequence[Section],
+    now: datetime,
 ) -> SaveResult:
     """Store a document and its chunks, unless the same content is stored."""
     # The id is stable, and short enough for a model to repeat.

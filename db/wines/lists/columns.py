@@ -73,7 +73,10 @@ def _is_offer(title: str) -> bool:
 
 
 def match_columns(
-    titles: Sequence[str], rows: Rows, fields: Collection[str], is_readable: IsReadable
+    titles: Sequence[str],
+    rows: Rows,
+    fields: Collection[str],
+    is_readable: IsReadable,
 ) -> list[str]:
     """Return the field of each column, "" for an unused column.
 
@@ -99,7 +102,10 @@ def match_columns(
 
 
 def _share_of_readable(
-    rows: Rows, column: int, field: str, is_readable: IsReadable
+    rows: Rows,
+    column: int,
+    field: str,
+    is_readable: IsReadable,
 ) -> float:
     """Return the share of a column's cells that can be read as a field."""
     cells = sample_column(rows, column)

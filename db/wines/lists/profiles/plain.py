@@ -269,7 +269,10 @@ def _list_wine(row: Row, columns: Columns, clues: Sequence[str]) -> ListedWine:
 
 
 def _read_offers(
-    row: Row, columns: Columns, cells: Mapping[str, str], size: str
+    row: Row,
+    columns: Columns,
+    cells: Mapping[str, str],
+    size: str,
 ) -> Iterator[OfferCells]:
     """Yield what is sold: by the columns that name it, or else one bottle of the given size."""
     stock = cells.get("in_stock", "")

@@ -79,7 +79,11 @@ def list_vintages(wine: ShopWine) -> Iterator[ListedWine]:
 
 
 def make_offer(
-    packing: Packing | None, price: str, stock: str, *, in_stock: bool
+    packing: Packing | None,
+    price: str,
+    stock: str,
+    *,
+    in_stock: bool,
 ) -> OfferCells:
     """Return the offer of a variant; a bottle, if nothing tells what is sold."""
     packing = packing or Packing(OfferKind.BOTTLE)
