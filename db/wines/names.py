@@ -68,13 +68,22 @@ class NameIndex:
 
     def __init__(self, entries: Sequence[Entry]) -> None:
         self._by_name: NumbersByWord = defaultdict(set)
+        """By the words of names and producers."""
         self._by_place: NumbersByWord = defaultdict(set)
+        """By these words and those of places."""
         self._by_any: NumbersByWord = defaultdict(set)
+        """By all words: those of grapes too."""
         self._numbers_by_vintage = defaultdict[int | None, set[int]](set)
+
+        # Each of these lists has an item for each wine, at its number.
         self._names: list[str] = []
+        """The telling words of the wine."""
         self._squeezed: list[str] = []
+        """The same without spaces."""
         self._producers: list[frozenset[str]] = []
+        """The telling words of its producer."""
         self._producer_words: list[frozenset[str]] = []
+        """All words of its producer."""
         self._own_parts = MentionIndex()
         for entry in entries:
             self._add_entry(entry)

@@ -63,21 +63,21 @@ def complete(cells: Mapping[str, str], clues: Sequence[str]) -> Completed:
     known = dict(cells)
     if read_style(known.get("style", "")) not in set(Style):
         known.pop("style", None)  # such as "wine"
-    told = _Told()
+    facts = _FactsByKind()
     for clue in clues:
-        told.add(clue)
+        facts.add(clue)
     for column in ("name", "appellation", "region"):
-        told.add(cells.get(column, ""))
+        facts.add(cells.get(column, ""))
 
-    place = _find_place(told.places, known.get("country", ""))
-    found = _derive_place(known, told.countries, place)
-    grapes = _find_grapes(known, told.grapes, place)
+    place = _find_place(facts.places, known.get("country", ""))
+    found = _derive_place(known, facts.countries, place)
+    grapes = _find_grapes(known, facts.grapes, place)
     found["grapes"] = "; ".join(grapes)
     style = known.get("style", "") or _find_style(clues, cells, place, grapes)
     found["style"] = style
-    found["colour"] = _find_colour(style, told.styles)
-    if told.sweetness:
-        found["sweetness"] = told.sweetness[0]
+    found["colour"] = _find_colour(style, facts.styles)
+    if facts.sweetness:
+        found["sweetness"] = facts.sweetness[0]
     new: dict[str, str] = {}
     for column, value in found.items():
         if value and column not in known:
@@ -86,7 +86,7 @@ def complete(cells: Mapping[str, str], clues: Sequence[str]) -> Completed:
 
 
 @dataclass(slots=True)
-class _Told:
+class _FactsByKind:
     """What texts tell of a wine, each kind in the order of the texts."""
 
     styles: list[str] = field(default_factory=list)
