@@ -38,7 +38,8 @@ from bot.tasks import in_background, run_and_log_errors, run_shutdown_step
 from bot.tracing import masking_of, open_prompts
 from config import Server, Settings, SettingsError, describe
 from db.budgets import DailyBudgets
-from db.documents.store import SqlDocumentStore, load_starter_documents
+from db.documents.adding import load_starter_documents
+from db.documents.store import SqlDocumentStore
 from db.engine import (
     Sessions,
     create_engine,

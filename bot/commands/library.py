@@ -18,8 +18,8 @@ from bot.commands.output import (
     show_status,
 )
 from bot.resources import open_embedder
+from db.documents.adding import add_documents as index_files
 from db.documents.store import SqlDocumentStore
-from db.documents.store import add_documents as index_files
 from db.engine import Sessions
 
 T = TypeVar("T")

@@ -1,20 +1,15 @@
-"""Store documents: add files and folders, and search their chunks.
-
-Only changed files are indexed again.
-"""
+"""Store documents, and search their chunks by words and by meaning."""
 
 import asyncio
 import hashlib
 import logging
-import os
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from importlib import import_module
 from operator import attrgetter
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from sqlalchemy import Row, bindparam, delete, func, or_, select, text, update
@@ -28,10 +23,9 @@ from agent.documents.shop import (
     is_shop_document,
     sort_by_topic,
 )
-from agent.files import Unreadable, parse_in_process
 from agent.text import strip_unstorable
 from db.documents.chunking import Section, chunk
-from db.documents.reading import Document, content_hash, read_bytes, read_document
+from db.documents.reading import Document
 from db.engine import SqlRepository, count_changed
 from db.models import ChunkRow, DocumentRow
 from db.statements import to_record
@@ -44,8 +38,6 @@ AnyRow = Row[*tuple[Any, ...]]
 RankedRow = tuple[AnyRow, float]
 """The row of a chunk, with its score."""
 
-READ_SECONDS: Final = 60
-"""Processor time for reading one document; the longest books need 20."""
 CANDIDATES: Final = 50
 """The number of best chunks from which a search chooses."""
 MAX_PER_DOCUMENT: Final = 3
@@ -60,7 +52,6 @@ STARTER_PREFIX: Final = "starter/"
 """How the paths of the starter documents begin."""
 OWN_SHARE: Final = 0.5
 """The share of the best score from which an own document comes before a starter document."""
-STARTER: Final = Path(__file__).parent.parent / "starter" / "documents"
 CHUNKS: Final = ChunkRow.__table__
 _CHANGE: Final = text("""
     INSERT INTO library (id, changes) VALUES (1, :count)
@@ -79,21 +70,6 @@ logger = logging.getLogger(__name__)
 
 def do_not_tell(progress: str) -> None:
     """Tell nobody of progress."""
-
-
-@dataclass(slots=True)
-class AddReport:
-    """The paths of all files by what was done with them, and the number of embedded chunks.
-
-    `problems` are lines about unreadable files, `notes` about files to check.
-    """
-
-    added: list[str] = field(default_factory=list)
-    updated: list[str] = field(default_factory=list)
-    unchanged: list[str] = field(default_factory=list)
-    problems: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    embedded: int = 0
 
 
 @dataclass(eq=False)
@@ -344,98 +320,3 @@ async def _save(
     if stored:
         return "updated"
     return "added"
-
-
-async def add_documents(
-    store: SqlDocumentStore,
-    paths: Sequence[Path],
-    tell: Callable[[str], None] = do_not_tell,
-) -> AddReport:
-    """Index files and folders; report unreadable files and continue.
-
-    `tell` is told the progress. The stored path of a file begins with the name of the given
-    folder. The stored path of a file that is given directly is the given path.
-    """
-    report = AddReport()
-    files = await asyncio.to_thread(_list_files, paths, report.problems)
-    hashes = {row.path: row.content_hash for row in await store.list_documents()}
-    paths_by_result: dict[SaveResult, list[str]] = {
-        "added": report.added,
-        "updated": report.updated,
-        "unchanged": report.unchanged,
-    }
-    for number, (path, file) in enumerate(files.items(), start=1):
-        tell(f"{number} of {len(files)} files read")
-        try:
-            data = await asyncio.to_thread(read_bytes, file)
-            if content_hash(data) == hashes.get(path):
-                report.unchanged.append(path)
-                continue
-            document = await parse_in_process(
-                read_document, data, path, seconds=READ_SECONDS
-            )
-        except Unreadable as error:
-            report.problems.append(f"{path} {error}")
-            continue
-        (result,) = await store.save(document)
-        paths_by_result[result].append(path)
-        if document.note:
-            report.notes.append(f"{path} {document.note}")
-    report.embedded = await store.embed_missing(tell)
-    return report
-
-
-async def load_starter_documents(
-    store: SqlDocumentStore, folder: Path = STARTER
-) -> None:
-    """Index the starter documents in one transaction, if there are no documents yet."""
-    if await store.count():
-        return
-
-    def read_all() -> list[Document]:
-        read: list[Document] = []
-        for file in sorted(folder.rglob("*.md")):
-            path = f"{STARTER_PREFIX}{file.relative_to(folder).as_posix()}"
-            read.append(read_document(read_bytes(file), path))
-        return read
-
-    documents = await asyncio.to_thread(read_all)
-    await store.save(*documents)
-
-
-def _list_files(paths: Iterable[Path], problems: list[str]) -> dict[str, Path]:
-    """Return all files, except hidden ones, by their stored paths; add to `problems`."""
-    files: dict[str, Path] = {}
-    for path in paths:
-        if not path.is_dir():
-            files.setdefault(_stored_path(path), path)
-            continue
-        for file in _walk(path, problems):
-            stored = _stored_path(path.resolve().name / file.relative_to(path))
-            if file.resolve().is_relative_to(path.resolve()):
-                files.setdefault(stored, file)
-            else:
-                problems.append(
-                    f"{stored} is a link that leaves the folder; copy the file"
-                )
-    return files
-
-
-def _walk(folder: Path, problems: list[str]) -> Iterator[Path]:
-    """Yield the files in a folder and those below, but for hidden ones; add to `problems`."""
-
-    def report(error: OSError) -> None:
-        problems.append(f"{error.filename} cannot be read: {error.strerror}")
-
-    for parent, folders, names in os.walk(folder, onerror=report):
-        # `os.walk` goes on to those that are left in its list.
-        folders[:] = sorted([name for name in folders if not name.startswith(".")])
-        for name in sorted(names):
-            if not name.startswith("."):
-                yield Path(parent) / name
-
-
-def _stored_path(path: Path) -> str:
-    """Return a path on one line and without square brackets, so that citations can contain it."""
-    line = " ".join(strip_unstorable(path.as_posix()).splitlines())
-    return line.replace("[", "(").replace("]", ")")

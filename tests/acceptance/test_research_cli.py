@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from db.documents.store import STARTER
+from db.documents.adding import STARTER
 from tests.acceptance.test_end_to_end import known_to
 from tests.commands import sommelier, sommelier_here
 from tests.doubles.model_server import ModelServer, answer, answer_json

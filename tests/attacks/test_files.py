@@ -9,8 +9,9 @@ import pytest
 
 from agent.files import FileReader, TooCostly, Unreadable, parse_in_process
 from agent.senses.sent_files import render_pages, to_data_url
+from db.documents.adding import add_documents
 from db.documents.reading import read_document
-from db.documents.store import SqlDocumentStore, add_documents
+from db.documents.store import SqlDocumentStore
 from db.engine import Sessions
 from db.wines.lists.cellar import read_cellar
 from db.wines.lists.importing import read_catalogue_safely

@@ -7,12 +7,8 @@ from pathlib import Path
 import pytest
 
 from db.documents import reading
-from db.documents.store import (
-    AddReport,
-    SqlDocumentStore,
-    add_documents,
-    load_starter_documents,
-)
+from db.documents.adding import AddReport, add_documents, load_starter_documents
+from db.documents.store import SqlDocumentStore
 from db.engine import Sessions
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)

@@ -1,0 +1,132 @@
+"""Add files and folders to the stored documents. Only changed files are indexed again."""
+
+import asyncio
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from agent.files import Unreadable, parse_in_process
+from agent.text import strip_unstorable
+from db.documents.reading import Document, content_hash, read_bytes, read_document
+from db.documents.store import (
+    STARTER_PREFIX,
+    SaveResult,
+    SqlDocumentStore,
+    do_not_tell,
+)
+
+READ_SECONDS: Final = 60
+"""Processor time for reading one document; the longest books need 20."""
+STARTER: Final = Path(__file__).parent.parent / "starter" / "documents"
+
+
+@dataclass(slots=True)
+class AddReport:
+    """The paths of all files by what was done with them, and the number of embedded chunks.
+
+    `problems` are lines about unreadable files, `notes` about files to check.
+    """
+
+    added: list[str] = field(default_factory=list)
+    updated: list[str] = field(default_factory=list)
+    unchanged: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    embedded: int = 0
+
+
+async def add_documents(
+    store: SqlDocumentStore,
+    paths: Sequence[Path],
+    tell: Callable[[str], None] = do_not_tell,
+) -> AddReport:
+    """Index files and folders; report unreadable files and continue.
+
+    `tell` is told the progress. The stored path of a file begins with the name of the given
+    folder. The stored path of a file that is given directly is the given path.
+    """
+    report = AddReport()
+    files = await asyncio.to_thread(_list_files, paths, report.problems)
+    hashes = {row.path: row.content_hash for row in await store.list_documents()}
+    paths_by_result: dict[SaveResult, list[str]] = {
+        "added": report.added,
+        "updated": report.updated,
+        "unchanged": report.unchanged,
+    }
+    for number, (path, file) in enumerate(files.items(), start=1):
+        tell(f"{number} of {len(files)} files read")
+        try:
+            data = await asyncio.to_thread(read_bytes, file)
+            if content_hash(data) == hashes.get(path):
+                report.unchanged.append(path)
+                continue
+            document = await parse_in_process(
+                read_document, data, path, seconds=READ_SECONDS
+            )
+        except Unreadable as error:
+            report.problems.append(f"{path} {error}")
+            continue
+        (result,) = await store.save(document)
+        paths_by_result[result].append(path)
+        if document.note:
+            report.notes.append(f"{path} {document.note}")
+    report.embedded = await store.embed_missing(tell)
+    return report
+
+
+async def load_starter_documents(
+    store: SqlDocumentStore, folder: Path = STARTER
+) -> None:
+    """Index the starter documents in one transaction, if there are no documents yet."""
+    if await store.count():
+        return
+
+    def read_all() -> list[Document]:
+        read: list[Document] = []
+        for file in sorted(folder.rglob("*.md")):
+            path = f"{STARTER_PREFIX}{file.relative_to(folder).as_posix()}"
+            read.append(read_document(read_bytes(file), path))
+        return read
+
+    documents = await asyncio.to_thread(read_all)
+    await store.save(*documents)
+
+
+def _list_files(paths: Iterable[Path], problems: list[str]) -> dict[str, Path]:
+    """Return all files, except hidden ones, by their stored paths; add to `problems`."""
+    files: dict[str, Path] = {}
+    for path in paths:
+        if not path.is_dir():
+            files.setdefault(_stored_path(path), path)
+            continue
+        for file in _walk(path, problems):
+            stored = _stored_path(path.resolve().name / file.relative_to(path))
+            if file.resolve().is_relative_to(path.resolve()):
+                files.setdefault(stored, file)
+            else:
+                problems.append(
+                    f"{stored} is a link that leaves the folder; copy the file"
+                )
+    return files
+
+
+def _walk(folder: Path, problems: list[str]) -> Iterator[Path]:
+    """Yield the files in a folder and those below, but for hidden ones; add to `problems`."""
+
+    def report(error: OSError) -> None:
+        problems.append(f"{error.filename} cannot be read: {error.strerror}")
+
+    for parent, folders, names in os.walk(folder, onerror=report):
+        # `os.walk` goes on to those that are left in its list.
+        folders[:] = sorted([name for name in folders if not name.startswith(".")])
+        for name in sorted(names):
+            if not name.startswith("."):
+                yield Path(parent) / name
+
+
+def _stored_path(path: Path) -> str:
+    """Return a path on one line and without square brackets, so that citations can contain it."""
+    line = " ".join(strip_unstorable(path.as_posix()).splitlines())
+    return line.replace("[", "(").replace("]", ")")
