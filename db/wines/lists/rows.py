@@ -32,6 +32,7 @@ from db.wines.lists.titles import OLDEST_VINTAGE, is_year
 from db.wines.lists.words import load_words
 
 ID: Final = pattern(r"\A[a-z0-9._-]{1,100}\z")
+"""The id of a wine, such as "trimbach-riesling-2021"."""
 PLACEHOLDERS: Final = {"name": "a", "producer": "a", "country": "a", "style": "red"}
 """The other cells of a row of which a single cell is tried."""
 OFFER_FIELDS: Final = frozenset({"price", "currency", "in_stock"})

@@ -14,13 +14,17 @@ OLDEST_VINTAGE: Final = 1780
 OLDEST_IN_TITLE: Final = 1900
 """An earlier year in a title is that of a foundation: "Weingut seit 1795"."""
 YEAR: Final = pattern(r"\b(?:18|19|20)\d\d\b|['’´`]\d\d\b")
+"""A year: "2019", or "'19"."""
 NO_VINTAGE: Final = pattern(
     r"(?i)(?:\bN\.?\s?V\b\.?|\bnon[ -]vintage\b|\bo\.?\s?J\b\.?|\bohne jahrgang\b"
     r"|\bsans année\b|\bnon millésimé\b|\bsenza annata\b|\bsin añada\b)"
 )
+"""A word for a wine without a vintage: "NV", "o. J.", "sans année"."""
 SEPARATORS: Final = pattern(r"\s+[-–—|·•/]\s+|\s*\|\s*|,\s+")
+"""What stands between the parts of a title: "Thompson Estate | Chardonnay"."""
 EMPTY_BRACKETS: Final = pattern(r"\(\s*\)|\[\s*\]")
 DOUBLED: Final = pattern(r"(\s[-–—|]|[,;])\s*(?:[-–—|,;]\s*)+")
+"""Separators in a row, between which a part was removed: " - , "."""
 BINDING_WORDS: Final = frozenset("de du des d di del della da do von of by".split())
 """Words that bind a producer to the name of its wine: "Rosé de Diel", "Vin de Constance"."""
 EDGES: Final = " -–—|·•,;:/"

@@ -35,6 +35,7 @@ ATTRIBUTE_NAME: Final = pattern(r"(?i)\A(?:attribute|attribut) (\d+) name\z")
 ATTRIBUTE_VALUE: Final = pattern(
     r"(?i)\A(?:attribute|attribut) (\d+) (?:value\(s\)|wert\(e\))\z"
 )
+"""The columns of the second attribute: "Attribute 2 name" and "Attribut 2 Wert(e)"."""
 ISO_DATE: Final = pattern(r"\A(\d{4})-(\d{2})-(\d{2})")
 UNPUBLISHED: Final = {"0": "private", "-1": "a draft"}
 Cells = Mapping[str, str]
