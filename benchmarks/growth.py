@@ -200,9 +200,9 @@ async def _read_last(traces: SqlTraceStore) -> None:
 
 
 def _forget() -> Any:
-    turn = Turn(user_id=CHAT, user=f"user{CHAT}")
+    turn = Turn(user_id=CHAT, trace_user=f"user{CHAT}")
     turn.forget_user()
-    return turn.collected()
+    return turn.complete_commit()
 
 
 async def fill(engine: AsyncEngine, rows: int) -> None:

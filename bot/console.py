@@ -176,7 +176,7 @@ class TerminalConversation:
         turn = self._open_turn()
         help_reply = await self.runner.offer_help(turn, Question(text=line))
         turn.on_delivery(Delivery())
-        await self.commits.save(turn.collected())
+        await self.commits.save(turn.complete_commit())
         self._print(help_reply.full_text if help_reply else text)
 
     async def _forget_conversation(self) -> str:
@@ -185,7 +185,7 @@ class TerminalConversation:
         turn = self._open_turn()
         turn.forget_conversation()
         turn.change(self.runner.safety.forget(self.id, self.id))
-        await self.commits.save(turn.collected())
+        await self.commits.save(turn.complete_commit())
         if last_turn is None:
             return translate("nothing_to_forget")
         return translate("forgotten")
@@ -215,7 +215,9 @@ class TerminalConversation:
 
     def _open_turn(self) -> Turn:
         name = f"terminal {self.id}"
-        return Turn(chat_id=self.id, user_id=self.id, session=name, user=name)
+        return Turn(
+            chat_id=self.id, user_id=self.id, trace_session=name, trace_user=name
+        )
 
     async def _run_turn(
         self, question: Question, make_reply: ReplyFunction
@@ -264,7 +266,7 @@ class TerminalConversation:
         turn = self._open_turn()
         turn.forget_conversation()
         turn.change(ForgetMemory(self.id))
-        await self.commits.save(turn.collected())
+        await self.commits.save(turn.complete_commit())
 
 
 async def _show_draft(draft: CurrentDraft, console: Console) -> None:

@@ -17,7 +17,6 @@ from agent.turn import (
     ReplyFunction,
     answer_or_apologize,
     apply_change,
-    get_chosen_settings,
     get_deps,
     record_turn,
     with_person,
@@ -25,7 +24,15 @@ from agent.turn import (
 from bot.budgets import build_notes
 from bot.metrics import Metrics
 from bot.safety import SafetyService
-from bot.turn import Delivery, OpenRoot, Question, RunningTurns, Turn, trace_delivery
+from bot.turn import (
+    Delivery,
+    OpenRoot,
+    Question,
+    RunningTurns,
+    Turn,
+    hides_words,
+    trace_delivery,
+)
 from db.budgets import UNLIMITED, DailyBudgets, RemainingBudget
 from db.engine import BRIEF_TRIES, call_or_default
 from db.repositories.commits import Commits
@@ -104,10 +111,10 @@ class TurnRunner:
         commits = self.commits
         if commits is None:
             return
-        collected = turn.collected()
+        commit = turn.complete_commit()
 
         async def save() -> None:
-            await commits.save(collected)
+            await commits.save(commit)
 
         problem = "A turn could not be stored"
         await call_or_default(save, None, problem, tries=BRIEF_TRIES)
@@ -159,7 +166,7 @@ class TurnRunner:
 
         def on_delivery(delivery: Delivery) -> None:
             self.running.remove(turn)
-            if delivery.tries:  # 0 if nothing was sent
+            if delivery.requests:  # 0 if nothing was sent
                 self.metrics.count_send(delivery.error)
                 trace_delivery(root, delivery)
 
@@ -239,12 +246,11 @@ class TurnRunner:
         person = await self.safety.read_person(
             turn.chat_id, owner_id, state, turn.facts
         )
-        if turn.taken_back is not None:
-            person = apply_change(person, turn.taken_back.inverse)
+        if turn.taken_back_change is not None:
+            person = apply_change(person, turn.taken_back_change.inverse)
         if root.trace is not None and turn.facts is None:
             # Outside Telegram, what the user allows is known only now.
-            allowed = get_chosen_settings(person.facts).get("traces")
-            root.trace.is_hidden = allowed == "numbers"
+            root.trace.is_hidden = hides_words(person.facts)
         return person
 
     def _remember_concerns(self, turn: Turn, state: SafetyState) -> None:

@@ -1,16 +1,18 @@
-"""The turn: one object for the whole life of an update, or of a question from elsewhere.
+"""The turn: one object for the whole life of an update from Telegram.
 
-A handler gets it, and what it wants done it collects here: replies, changes, forgetting. One commit
-carries that out (`db.commit`); only then are messages sent. Before the commit only drafts, typing
-and the acknowledgement of a press go out.
+A question from the terminal, the HTTP API or a command has a turn too.
+
+A handler receives the turn, and collects in it whatever shall happen: replies, changes of stored
+data, forgetting. One commit carries all of this out (`db.commit`), and only then are the messages
+sent. Before the commit the bot sends only drafts, "typing" and the acknowledgement of a press.
 """
 
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Literal
 
 from agent.engine.parsing import CurrentDraft
 from agent.engine.run import NOTHING_BILLED, BilledUsage, Run, Span, Stop, Usage
@@ -42,14 +44,14 @@ DeliveryError = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """The chat of an answer, and its position there."""
+    """The place of an answer: a chat, a topic of it, and the message it belongs to."""
 
     chat_id: int
     thread_id: int | None = None
     """The topic of the chat."""
     reply_to: int | None = None
     """The id of the message that the answer replies to."""
-    edits: int | None = None
+    replaced_id: int | None = None
     """The id of the bot's message that the answer replaces."""
 
     @property
@@ -60,7 +62,7 @@ class Destination:
     @property
     def next(self) -> "Destination":
         """Return the destination of further messages, which neither reply nor replace."""
-        return replace(self, reply_to=None, edits=None)
+        return replace(self, reply_to=None, replaced_id=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,52 +70,61 @@ class Delivery:
     """The result of sending an answer."""
 
     message_ids: tuple[int, ...] = ()
-    tries: int = 0
-    """The number of requests."""
+    requests: int = 0
+    """The number of requests to Telegram; 0 if nothing was to be sent."""
     error: DeliveryError | None = None
     """The last error."""
     began_ns: int = field(default=0, compare=False)
-    """The time when sending began, in nanoseconds since the epoch."""
+    """The time when sending began, in nanoseconds since the epoch; 0 if it is not known."""
     ended_ns: int = field(default=0, compare=False)
+    """The time when sending ended, in nanoseconds since the epoch; 0 if it is not known."""
     texts: tuple[str, ...] = field(default=(), compare=False)
     """The delivered messages, as HTML."""
 
     def __add__(self, later: "Delivery") -> "Delivery":
+        """Return the result of two deliveries of which `later` followed the other."""
+        last_error = later.error or self.error
+        first_began_ns = self.began_ns or later.began_ns
+        last_ended_ns = later.ended_ns or self.ended_ns
         return Delivery(
-            self.message_ids + later.message_ids,
-            self.tries + later.tries,
-            later.error or self.error,
-            self.began_ns or later.began_ns,
-            later.ended_ns or self.ended_ns,
-            self.texts + later.texts,
+            message_ids=self.message_ids + later.message_ids,
+            requests=self.requests + later.requests,
+            error=last_error,
+            began_ns=first_began_ns,
+            ended_ns=last_ended_ns,
+            texts=self.texts + later.texts,
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """Holds what is asked in a turn."""
+    """The question that a turn answers."""
 
     text: str
     kind: TurnKind = "chat"
-    typed: str = ""
-    """The input shown in the trace, if it differs from `text`."""
+    trace_input: str = ""
+    """The input that the trace shows; the trace shows `text` if this is empty."""
     transcribe: Transcribe | None = None
-    """Returns the text of a voice question."""
+    """Returns the text of a voice question; None for a question in writing."""
 
 
 class Hold:
-    """The hold on a turn that no update began: no other process can take it over.
+    """Says whether this process still runs a turn, and stores the progress of the turn.
 
-    Nothing of such a turn is stored before its end, because no other try follows. The hold on the
-    turn of an update is `bot.updates.life.UpdateHold`.
+    This class is for turns without an update, such as a question from the terminal. Nothing of such
+    a turn is stored before its end, so no other process can take it over. Turns of updates use the
+    subclass `bot.updates.life.UpdateHold`.
     """
 
     async def is_current(self) -> bool:
-        """Return whether no other process has taken over the turn."""
+        """Return whether this process still runs the turn. Without an update it always does."""
         return True
 
     async def save_placeholder(self, message_id: int) -> None:
-        """Store the id of the message that shows the progress of a turn in a group."""
+        """Store the id of the group message that shows the turn's progress.
+
+        Without an update nothing is stored: no other process could use the id.
+        """
 
 
 def _ignore_delivery(delivery: Delivery) -> None:
@@ -122,54 +133,65 @@ def _ignore_delivery(delivery: Delivery) -> None:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Turn:
-    """Holds who asks, what earlier tries left, and what this try has collected.
+    """Holds who asks, the usage of earlier tries, and what the present try has collected.
 
-    An update has several tries, if one fails or if a correction arrives. `id`, `stop` and what was
-    spent are the same for all; `restart` empties what was collected.
+    A try is one run of the handlers over the update. Another try follows if one fails, or if a
+    correction of the user arrives. All tries of a turn share `id`, `stop` and the usage. `restart`
+    discards what the last try has collected.
     """
 
     id: int = field(default_factory=lambda: -1 - secrets.randbits(62))
-    """The id of the update; a random negative number for other questions."""
+    """The id of the update; a random negative number if there is no update."""
     accepted_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     try_number: int = 1
     chat_id: int = 0
     """0 for a question that belongs to no conversation."""
     user_id: int = 0
-    """The user to whom facts and bottles belong. A negative id is that of a chat, which stands for
-    its anonymous members; 0 is a program. Neither owns anything."""
+    """The id of the user who asks.
+
+    An anonymous member of a group has the negative id of the chat. A program, such as a client of
+    the HTTP API, has the id 0. Facts and bottles are stored for a user only (`has_memory`).
+    """
     to: Destination | None = None
-    """The place of the reply in Telegram; None elsewhere."""
-    session: str = ""
-    """The name of the chat in traces."""
-    user: str = ""
-    """The name of the user in traces."""
+    """The place of the reply in Telegram; None for a question from elsewhere."""
+    trace_session: str = ""
+    """The hash or name that stands for the chat in traces."""
+    trace_user: str = ""
+    """The hash or name that stands for the user in traces."""
     names: tuple[str, ...] = ()
     """Names of people, which are masked in traces."""
     trace_id: str | None = None
     facts: Sequence[Fact] | None = None
     """The facts about the user; None if they were not read yet."""
-    taken_back_id: int | None = None
+    taken_back_turn_id: int | None = None
     """The id of the earlier turn that this one takes back, because its message was edited."""
-    taken_back: Change | None = None
-    """The change of memory that the earlier turn has made; None if there was none."""
+    taken_back_change: Change | None = None
+    """The change of memory that the earlier turn has made; None if it has made none."""
 
     stop: Stop = field(default_factory=Stop)
     budget: RemainingBudget = UNLIMITED
-    """What the present try may use, and has reserved."""
+    """The part of the daily budgets that is reserved for the present try."""
     billed_before: BilledUsage = NOTHING_BILLED
-    """The usage of earlier tries."""
+    """The requests, tokens and cost of earlier tries."""
     usage: Usage | None = None
-    """The usage of the present try; what it has spent includes earlier tries."""
+    """The usage of the present try; None before the try has a run.
+
+    Its `billed` starts with `billed_before`, and so is the sum of all tries.
+    """
     earlier_trace: TraceRecord | None = None
     """The trace of earlier tries."""
     placeholder_id: int | None = None
     """The id of the message that showed progress in a group; the answer replaces it."""
     calls: WritingCalls = field(default_factory=WritingCalls)
-    """The calls of tools that may write, those of earlier tries too."""
+    """The calls of tools that may write. The calls of earlier tries are among them."""
 
     commit: Commit = field(init=False)
     on_delivery: Callable[[Delivery], None] = _ignore_delivery
-    """Called with the result of sending, and with an empty `Delivery` when the turn leaves here."""
+    """Called with the result when the messages of the turn have been sent.
+
+    Called with an empty `Delivery` if this process will send nothing, for example because another
+    process has taken over the turn.
+    """
     hold: Hold = field(default_factory=Hold)
 
     def __post_init__(self) -> None:
@@ -177,12 +199,14 @@ class Turn:
 
     @property
     def thread_id(self) -> int:
-        """Return the id of the topic; 0 if there is none."""
-        return (self.to.thread_id or 0) if self.to else 0
+        """Return the id of the topic, or 0 if there is none."""
+        if self.to is None:
+            return 0
+        return self.to.thread_id or 0
 
     @property
     def is_group(self) -> bool:
-        """Return whether others read along."""
+        """Return whether the chat is a group, where others read along."""
         return self.chat_id < 0
 
     @property
@@ -192,8 +216,10 @@ class Turn:
 
     @property
     def billed(self) -> BilledUsage:
-        """Return the usage of all tries so far."""
-        return self.usage.billed if self.usage else self.billed_before
+        """Return the requests, tokens and cost of all tries so far."""
+        if self.usage is None:
+            return self.billed_before
+        return self.usage.billed
 
     @property
     def seconds(self) -> float:
@@ -204,9 +230,9 @@ class Turn:
         """Collect changes that the commit makes."""
         self.commit.changes.extend(changes)
 
-    def change_memory(self, **fields: Any) -> None:
-        """Collect a change of the user's facts and bottles; `fields` are those of `Change`."""
-        self.change(ChangeMemory(Change(user_id=self.user_id, **fields)))
+    def change_memory(self, change: Change) -> None:
+        """Collect a change of the user's facts and bottles."""
+        self.change(ChangeMemory(change))
 
     def forget_conversation(self) -> None:
         """Collect the deletion of this conversation."""
@@ -214,31 +240,35 @@ class Turn:
 
     def forget_user(self) -> None:
         """Collect the deletion of all data of the user."""
-        self.change(ForgetUser(self.user_id, self.user))
+        self.change(ForgetUser(self.user_id, self.trace_user))
 
     def restart(self) -> None:
-        """Prepare another try: keep the usage and a requested stop, discard what was collected."""
+        """Prepare the next try: discard what was collected, keep the usage and a requested stop."""
         self.billed_before = self.billed
         self.usage = None
-        if (
-            not self.stop.is_requested
-        ):  # an old Stop is bound to the block that has ended
-            self.stop = Stop()
-        if self.calls.made:
-            self.calls.begin_try()
+        self.calls.begin_try()
         self.facts = None
-        self.taken_back_id, self.taken_back = None, None
+        self.taken_back_turn_id = None
+        self.taken_back_change = None
         self.commit = Commit(fence=self._fence())
 
     def show(self, question: Question, reply: Reply, *, has_buttons: bool) -> None:
-        """Collect the messages that show a reply; only a chat in Telegram has any."""
+        """Collect the messages that show a reply.
+
+        Outside Telegram nothing is collected: the caller of the runner shows the reply itself.
+        `bot.telegram.chat.ChatTurn` overrides this method and the next two.
+        """
 
     async def render(self) -> None:
-        """Render the collected messages before the commit; only a chat in Telegram has any."""
+        """Render the collected messages before the commit. Outside Telegram there are none."""
 
     @asynccontextmanager
     async def show_progress(self) -> AsyncIterator[CurrentDraft | None]:
-        """Show the draft that is yielded until the block ends; yield None if none is shown."""
+        """Show the progress of the turn in the chat until the block ends.
+
+        Yields the draft to which the answer is written while it forms. Yields None if no progress
+        is shown, as outside Telegram.
+        """
         yield None
 
     def open_trace(self, open_root: OpenRoot, question: Question) -> Span:
@@ -249,25 +279,23 @@ class Turn:
         """
         trace = TraceRecord(
             self.trace_id or "",
-            session=self.session,
-            user=self.user,
+            session=self.trace_session,
+            user=self.trace_user,
             names=self.names,
             name=question.kind,
         )
-        # The user may have chosen that traces have only numbers, no texts.
-        trace.is_hidden = (
-            get_chosen_settings(self.facts or ()).get("traces") == "numbers"
-        )
+        trace.is_hidden = hides_words(self.facts or ())
         started_ns = int(self.accepted_at.timestamp() * 1e9)
-        root = open_root(trace, question.typed or question.text, started_ns)
+        root = open_root(trace, question.trace_input or question.text, started_ns)
         if self.try_number > 1:
             root.update(metadata={"resumed": self.try_number - 1})
-        # Not the root.
-        earlier_spans = self.earlier_trace.spans[1:] if self.earlier_trace else []
-        for span in earlier_spans:
-            span.level = "DEFAULT"
-            span.metadata["superseded"] = True
-            trace.spans.append(span)
+        if self.earlier_trace is not None:
+            # The new root replaces the earlier one, which is the first span.
+            for span in self.earlier_trace.spans[1:]:
+                # An error of an earlier try must not make the whole trace one with an error.
+                span.level = "DEFAULT"
+                span.metadata["superseded"] = True
+                trace.spans.append(span)
         return root
 
     def end(
@@ -280,7 +308,8 @@ class Turn:
     ) -> None:
         """Collect the record of the turn, its changes, its trace and its messages.
 
-        What does not go into the history, as an apology, has no buttons either.
+        A reply that is not an answer, such as an apology, is kept out of the history
+        (`in_history` is false). Such a reply has no buttons either.
         """
         self.commit.trace = trace
         self.commit.record = TurnRow(
@@ -303,9 +332,9 @@ class Turn:
         self.change(*(ChangeMemory(change) for change in reply.changes))
         self.show(question, reply, has_buttons=in_history)
 
-    def collected(self) -> Commit:
-        """Return all that was collected, to be committed."""
-        # Who asks is known only after the update was parsed.
+    def complete_commit(self) -> Commit:
+        """Return the commit of all that was collected, with its final fence."""
+        # The commit was created before the update was parsed, so its fence lacks chat and user.
         self.commit.fence = self._fence()
         return self.commit
 
@@ -328,23 +357,51 @@ class Turn:
         )
 
     def _fence(self) -> Fence:
+        """Return the fence, which keeps the commit from storing what was forgotten meanwhile."""
         return Fence(
             accepted_at=self.accepted_at,
             chat_id=self.chat_id,
             thread_id=self.thread_id,
-            user=self.user,
+            user=self.trace_user,
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnFilter:
+    """Selects turns by their ids; None stands for any id."""
+
+    id: int | None = None
+    chat_id: int | None = None
+    thread_id: int | None = None
+    user_id: int | None = None
+
+    def selects(self, turn: Turn) -> bool:
+        """Return whether a turn has all the ids that are not None."""
+        for wanted, actual in (
+            (self.id, turn.id),
+            (self.chat_id, turn.chat_id),
+            (self.thread_id, turn.thread_id),
+            (self.user_id, turn.user_id),
+        ):
+            if wanted is not None and wanted != actual:
+                return False
+        return True
+
+    def as_notice(self) -> Mapping[str, int]:
+        """Return the ids that are not None, by name, for a notice to other processes."""
+        ids = asdict(self)
+        return {name: value for name, value in ids.items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)
 class RunningTurns:
-    """The turns, by id, that run in this process.
-
-    `stop_elsewhere` asks other processes to stop turns. It returns whether a turn of that chat has
-    begun in any process.
-    """
+    """The turns that run in this process, by id."""
 
     stop_elsewhere: Callable[[Mapping[str, int]], Awaitable[bool]] | None = None
+    """Asks other processes to stop turns. The argument is a `TurnFilter` as a notice.
+
+    Returns whether any process has begun a turn of the filter's chat.
+    """
     turns: dict[int, Turn] = field(default_factory=dict)
 
     def add(self, turn: Turn) -> None:
@@ -355,34 +412,38 @@ class RunningTurns:
         """Remove a turn when it ends or leaves this process."""
         self.turns.pop(turn.id, None)
 
-    def stop(self, **fields: int) -> bool:
-        """Stop the turns with these field values; return whether there are any."""
+    def stop(self, turns: TurnFilter) -> bool:
+        """Stop turns of this process; return whether there are any."""
         is_running = False
         for turn in self.turns.values():
-            if all(getattr(turn, name) == value for name, value in fields.items()):
+            if turns.selects(turn):
                 is_running = True
                 turn.stop.request()
         return is_running
 
-    async def stop_everywhere(self, **fields: int) -> bool:
-        """Stop turns like `stop`, also in other processes."""
-        is_running = self.stop(**fields)
+    async def stop_everywhere(self, turns: TurnFilter) -> bool:
+        """Stop turns of this and all other processes; return whether there may be any."""
+        is_running = self.stop(turns)
         if self.stop_elsewhere is not None:
-            is_running |= await self.stop_elsewhere(fields)
+            is_running |= await self.stop_elsewhere(turns.as_notice())
         return is_running
+
+
+def hides_words(facts: Sequence[Fact]) -> bool:
+    """Return whether the user has chosen that traces keep figures only, and no words."""
+    return get_chosen_settings(facts).get("traces") == "numbers"
 
 
 def trace_delivery(root: Span, delivery: Delivery) -> None:
     """Add the delivery of a turn's messages to its trace."""
+    last_id = delivery.message_ids[-1] if delivery.message_ids else None
     with root.child(SENDING, "span") as send:
         send.update(
             output="\n\n".join(delivery.texts) or None,
             metadata={
-                "message_id": delivery.message_ids[-1]
-                if delivery.message_ids
-                else None,
+                "message_id": last_id,
                 "messages": len(delivery.message_ids),
-                "failed_requests": delivery.tries - len(delivery.message_ids),
+                "failed_requests": delivery.requests - len(delivery.message_ids),
                 "error": delivery.error,
             },
             level="ERROR" if delivery.error else "DEFAULT",

@@ -1,6 +1,7 @@
 """Send traces and scores by HTTP, and delete them.
 
-A failed request raises `Unavailable` with a one-line message, and `Refused` if it will fail again.
+A failed request raises `Unavailable` with a one-line message. If the same request would fail again,
+it raises the subclass `Refused`.
 """
 
 import asyncio
@@ -32,12 +33,16 @@ from agent.tracing.langfuse_project import KEYS, Project, Refused, to_unavailabl
 from agent.tracing.records import TraceRecord
 
 NO_RETRIES: Final = RequestOptions(max_retries=0)
-PAGE_SIZE: Final = 100  # of the search for traces to delete
+PAGE_SIZE: Final = 100
+"""The number of observations on one page of the search for traces to delete."""
 PROTOBUF: Final = "application/x-protobuf"
 
 
 class OtlpServer:
-    """A server that takes spans in OpenTelemetry's protocol; a request takes at most `seconds`."""
+    """A server that accepts spans in OpenTelemetry's protocol (OTLP).
+
+    `seconds` is the time limit of a request.
+    """
 
     name = "The OTLP endpoint"
     settings_to_check = "OTEL_EXPORTER_OTLP_ENDPOINT and OTEL_EXPORTER_OTLP_HEADERS"
@@ -65,6 +70,7 @@ class OtlpServer:
 
     async def send_trace(self, trace: TraceRecord) -> None:
         """Send a trace."""
+        # The first call opens the Langfuse client, which would block the event loop.
         encoder = await asyncio.to_thread(get_trace_encoder, self.project)
         request = await asyncio.to_thread(encoder.encode, trace)
         await self.export(request)
@@ -73,10 +79,11 @@ class OtlpServer:
         """Send an `ExportTraceServiceRequest`.
 
         Raises:
-            Refused: the server does not accept some spans, or all.
+            Refused: the server rejected some or all of the spans.
+            Unavailable: the request failed in another way.
         """
         packed = await asyncio.to_thread(gzip.compress, request, 1)
-        async with self.bounded():
+        async with self.limited_request():
             response = await self.http.post(
                 self._url, content=packed, headers=self._headers
             )
@@ -85,24 +92,29 @@ class OtlpServer:
                 with suppress(ValueError):
                     body = response.json()
                 raise ApiError(status_code=response.status_code, body=body)
-            kind = response.headers.get("content-type", "")
-            if kind.startswith("text/html"):
+            content_type = response.headers.get("content-type", "")
+            if content_type.startswith("text/html"):
+                # A proxy or another program has answered: the address is wrong. The block turns
+                # this error into `Unavailable`.
                 raise ValueError("a web page")
-            if kind != PROTOBUF:  # JSON or no body: all were accepted
+            if content_type != PROTOBUF:
+                # Only a response in Protobuf can name rejected spans. Some servers answer a success
+                # with JSON, or with no body.
                 return
-            answer = ExportTraceServiceResponse.FromString(
-                response.content
-            ).partial_success
-        if answer.rejected_spans:
-            words = quoted(answer.error_message, 200)
-            raise Refused(f"{self.name} refused {answer.rejected_spans} spans: {words}")
+            answer = ExportTraceServiceResponse.FromString(response.content)
+        rejected = answer.partial_success
+        if rejected.rejected_spans:
+            reason = quoted(rejected.error_message, 200)
+            raise Refused(
+                f"{self.name} refused {rejected.rejected_spans} spans: {reason}"
+            )
 
     async def send_score(self, score: Any) -> None:
-        """Do nothing: OpenTelemetry has no scores, so they are only in the local store."""
+        """Do nothing: OpenTelemetry has no scores, so they stay in the database."""
 
     @asynccontextmanager
-    async def bounded(self) -> AsyncIterator[None]:
-        """Limit the time of a request in the block, and raise `Unavailable` if it fails."""
+    async def limited_request(self) -> AsyncIterator[None]:
+        """Limit the time of the request in the block, and turn its errors into `Unavailable`."""
         try:
             async with asyncio.timeout(self._seconds):
                 yield
@@ -135,61 +147,69 @@ class LangfuseApi(OtlpServer):
             base_url=base_url,
             username=project.keys[0],
             password=project.keys[1],
-            httpx_client=cast(
-                Any, self.http
-            ),  # httpx2 has httpx's interface, but other types
+            # httpx2 has the interface of httpx, but its own types.
+            httpx_client=cast(Any, self.http),
         )
 
     async def send_score(self, score: Any) -> None:
-        """Create or replace a score, a row of `db.models.ScoreRow`; delete it if it has no value.
+        """Send a score to the server, or delete it there if it has no value.
+
+        `score` has the columns of `db.models.ScoreRow`, which this package may not import.
 
         Raises:
-            ValueError: the row is not what the client takes.
+            ValueError: the client does not accept a field of the score.
         """
         if score.value is None:
-            async with self.bounded():
-                with suppress(NotFoundError):
-                    await self.api.scores.delete(
-                        score.score_id, request_options=NO_RETRIES
-                    )
+            await self._delete_score(score.score_id)
             return
         request = CreateScoreRequest(
             id=score.score_id,
             trace_id=score.trace_id,
-            observation_id=score.observation_id,  # of the root: the trace list shows its score
+            # The id of the root span. Langfuse's list of traces shows only scores of root spans.
+            observation_id=score.observation_id,
             name=score.name,
             value=score.value,
             data_type=ScoreDataType(score.kind),
             comment=score.comment,
             environment=self.project.environment,
-            timestamp=score.at,  # Langfuse replaces a score only if this is the same, too
+            # Langfuse replaces an earlier score only if both its id and its timestamp are the same.
+            timestamp=score.at,
         )
         await self.create_score(request)
 
     async def create_score(self, score: CreateScoreRequest) -> None:
         """Create or replace a score.
 
-        It goes out alone and not in a list: servers of every version take it so, and lists only
-        from 4.59 on.
+        The request holds one score instead of a list of scores. Servers of all versions accept that;
+        only servers from 4.59 on accept a list.
         """
-        async with self.bounded():
-            request = cast(Any, score)  # the client's method sends what it gets
+        async with self.limited_request():
+            # The client's method is typed for a list, but serializes any object that it gets.
+            request = cast(Any, score)
             answer = await self.api.scores.create(
                 request=request, request_options=NO_RETRIES
             )
+        # A server reports a rejected score in a successful response (HTTP 207).
         if isinstance(answer, CreateScoreBatchResults) and answer.rejected:
             reasons = "; ".join(error.message for error in answer.errors)
             raise Refused(f"Langfuse refused a score: {quoted(reasons, 200)}")
 
-    async def delete_traces(self, user: str, before: datetime | None = None) -> bool:
-        """Delete a user's traces that began before a time, or all; return whether there are any.
+    async def _delete_score(self, score_id: str) -> None:
+        async with self.limited_request():
+            with suppress(NotFoundError):
+                await self.api.scores.delete(score_id, request_options=NO_RETRIES)
 
-        Langfuse deletes them later, with observations and scores; deleting twice is not an error.
+    async def delete_traces(self, user: str, before: datetime | None = None) -> bool:
+        """Request the deletion of a user's traces, and return whether any were found.
+
+        With `before`, only traces that began before this time are deleted. Langfuse deletes a trace
+        with its observations and scores some time after the request. Until then the trace is found
+        again; another request for it is not an error.
         """
         has_traces = False
         cursor = None
         while True:
-            async with self.bounded():
+            async with self.limited_request():
                 page = await self.api.observations.get_many(
                     user_id=user,
                     to_start_time=before,

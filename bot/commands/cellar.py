@@ -248,9 +248,9 @@ def _store(read: _Import, mode: ImportMode) -> None:
 
     async def store(sessions: Sessions) -> None:
         user_hash = keyed_hash("user", read.user_id, read.settings.trace_user_key)
-        turn = Turn(user_id=read.user_id, user=user_hash)
+        turn = Turn(user_id=read.user_id, trace_user=user_hash)
         turn.change(StoreList(read.user_id, tuple(read.file.items), mode))
-        await Stores(sessions).commits.save(turn.collected())
+        await Stores(sessions).commits.save(turn.complete_commit())
 
     run_with_database(read.settings, store)
 

@@ -241,7 +241,7 @@ async def check_tracing(settings: Settings) -> str:
 async def _check_langfuse(settings: Settings) -> str:
     """Return the project and the version of the server; raise SettingsError if it is too old."""
     client = langfuse_api(settings, LANGFUSE_SECONDS)
-    async with aclosing(client), client.bounded():
+    async with aclosing(client), client.limited_request():
         projects = await client.api.projects.get(request_options={"max_retries": 0})
         health = await client.api.health.health(request_options={"max_retries": 0})
     names = ", ".join(project.name for project in projects.data)

@@ -59,10 +59,10 @@ def forget(
         typer.confirm(f"Delete all data of {user_id}?", abort=True)
 
     async def delete(sessions: Sessions) -> None:
-        turn = Turn(user_id=user_id, user=user_hash)
+        turn = Turn(user_id=user_id, trace_user=user_hash)
         turn.forget_user()
         stores = Stores(sessions)
-        await stores.commits.save(turn.collected())
+        await stores.commits.save(turn.complete_commit())
         await forget_people(settings, stores.upkeep)
 
     run_with_database(settings, delete)
@@ -96,11 +96,11 @@ def import_export(
     user_hash = keyed_hash("user", exported.user_id, settings.trace_user_key)
 
     async def store(sessions: Sessions) -> None:
-        turn = Turn(user_id=exported.user_id, user=user_hash)
+        turn = Turn(user_id=exported.user_id, trace_user=user_hash)
         turn.change(
             ChangeMemory(change), RestoreRatings(exported.user_id, exported.ratings)
         )
-        await Stores(sessions).commits.save(turn.collected())
+        await Stores(sessions).commits.save(turn.complete_commit())
 
     run_with_database(settings, store)
     typer.echo("Stored.")

@@ -82,7 +82,7 @@ def _look_up(name: CommandName, arguments: str) -> Any:
                 commits=stores_of(settings, resources.sessions).commits,
             )
             question = Question(text=look_up.history_text, kind=name)
-            turn = Turn(session=SESSION, user=SESSION)
+            turn = Turn(trace_session=SESSION, trace_user=SESSION)
             return await runner.run_and_commit(turn, question, look_up.make_reply)
 
     reply = asyncio.run(run_turn())

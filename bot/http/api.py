@@ -235,7 +235,7 @@ class Api:
 
         Its trace and figures are stored, and no history.
         """
-        turn = Turn(session=SESSION, user=self.client_hash)
+        turn = Turn(trace_session=SESSION, trace_user=self.client_hash)
         question = Question(text=text, kind=kind)
         return await self.runner.run_and_commit(turn, question, make_reply)
 

@@ -25,7 +25,7 @@ from agent.safety.policy import PRIVATE_ACTIONS, SafetyAction
 from agent.safety.state import CONCERNS, SafetyState, most_serious_concern
 from agent.sommelier.wine import CELLAR_PREFIX, Wine
 from agent.text import clip
-from agent.turn import Fact, Reply
+from agent.turn import Change, Fact, Reply
 from bot.clicks import CountedLinks
 from bot.look_ups import run_proposal
 from bot.telegram.ask_shop import ask_shop_button
@@ -312,7 +312,7 @@ async def _undo(update: Update, turn: ChatTurn) -> None:
     if await turn.repositories.memory.find_undoable(user_id, undo_id) is None:
         await acknowledge(query, translate("nothing_to_undo"))
         return
-    turn.change_memory(reverts_id=undo_id)
+    turn.change_memory(Change(user_id=turn.user_id, reverts_id=undo_id))
     await acknowledge(query, translate("undone"))
     remove_buttons(query, turn)
 
@@ -327,7 +327,7 @@ async def _remember(update: Update, turn: ChatTurn) -> None:
         return
     if await claim_press(query, turn) is None:
         return
-    turn.change_memory(added_facts=(fact,))
+    turn.change_memory(Change(user_id=turn.user_id, added_facts=(fact,)))
     await acknowledge(query, format_added_facts([fact]))
     remove_buttons(query, turn)
 

@@ -24,7 +24,7 @@ from agent.cellar.rows import format_items, this_year
 from agent.i18n import translate
 from agent.sommelier.wine import CELLAR_PREFIX
 from agent.text import clip
-from agent.turn import CellarItem
+from agent.turn import CellarItem, Change
 from bot.telegram.answer_buttons import OPENED
 from bot.telegram.buttons import (
     acknowledge,
@@ -63,7 +63,7 @@ async def remove_bottles(
     count, name = parse_removal(line)
     match find_item_to_remove(bottles, name, count):
         case Found(item):
-            await store_and_confirm(turn, bottles=(item,))
+            await store_and_confirm(turn, Change(user_id=turn.user_id, bottles=(item,)))
         case TooFew(item):
             turn.reply(format_items([item], this_year(), translate("cellar_too_few")))
         case Unclear(items):
@@ -106,7 +106,8 @@ async def open_named_bottle(
     match found:
         case Found(item):
             drinks = open_bottle(item, datetime.now(UTC), rating, note)
-            await store_and_confirm(turn, bottles=(item,), drinks=drinks)
+            opening = Change(user_id=turn.user_id, bottles=(item,), drinks=drinks)
+            await store_and_confirm(turn, opening)
         case TooFew(item):
             turn.reply(format_items([item], this_year(), translate("cellar_too_few")))
         case Unclear(items):
@@ -119,12 +120,13 @@ async def note_opened_bottle(turn: ChatTurn, line: str) -> None:
     """Add a rating and a note to the bottle that was opened last of an item."""
     bottles = await turn.repositories.memory.list_bottles(turn.user_id)
     drinks = await turn.repositories.memory.list_drinks(turn.user_id)
-    change = attach_note(bottles, drinks, line)
-    if change is None:
+    opened_bottles = attach_note(bottles, drinks, line)
+    if opened_bottles is None:
         turn.reply(translate("cellar_not_found"))
         return
-    old, new = change
-    await store_and_confirm(turn, drinks=(new,), removed_drinks=(old,))
+    old, new = opened_bottles
+    change = Change(user_id=turn.user_id, drinks=(new,), removed_drinks=(old,))
+    await store_and_confirm(turn, change)
 
 
 async def _open_chosen_bottle(update: Update, turn: ChatTurn) -> None:
@@ -141,4 +143,5 @@ async def _open_chosen_bottle(update: Update, turn: ChatTurn) -> None:
     remove_buttons(query, turn)
     opened = replace(item, count=-1)
     drinks = open_bottle(opened, datetime.now(UTC))
-    await store_and_confirm(turn, bottles=(opened,), drinks=drinks)
+    opening = Change(user_id=turn.user_id, bottles=(opened,), drinks=drinks)
+    await store_and_confirm(turn, opening)

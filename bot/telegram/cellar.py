@@ -26,7 +26,7 @@ from agent.engine.errors import log_failure
 from agent.i18n import translate
 from agent.sommelier.cards import translate_place
 from agent.text import clip
-from agent.turn import CellarItem
+from agent.turn import CellarItem, Change
 from bot.telegram.bottles import (
     load_bottles,
     note_opened_bottle,
@@ -63,7 +63,7 @@ async def _show_or_change_cellar(
     bottles = await load_bottles(turn)
     item = parse_cellar_item(line)
     if action == "add" and item:
-        await store_and_confirm(turn, bottles=(item,))
+        await store_and_confirm(turn, Change(user_id=turn.user_id, bottles=(item,)))
     elif action == "remove":
         await remove_bottles(turn, bottles, line)
     elif action == "drank":
@@ -118,7 +118,7 @@ async def _show_view(update: Update, turn: ChatTurn) -> None:
         return
     if not isinstance(query.message, Message):
         return
-    to = Destination(query.message.chat.id, edits=query.message.message_id)
+    to = Destination(query.message.chat.id, replaced_id=query.message.message_id)
     if name == "overview" or not items_in_stock(bottles):
         text = await asyncio.to_thread(format_overview, bottles, this_year())
         turn.send(to, text, _view_buttons(bottles))

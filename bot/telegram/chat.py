@@ -28,7 +28,7 @@ from agent.sommelier.attachment import Attachment
 from agent.sommelier.service import Answerer
 from agent.sommelier.wine import Wine
 from agent.tracing.records import trace_id_of
-from agent.turn import Fact, Reply, StoredMessage, get_chosen_settings
+from agent.turn import Change, Fact, Reply, StoredMessage, get_chosen_settings
 from bot.clicks import CountedLinks
 from bot.resources import Repositories, Resources
 from bot.runner import TurnRunner
@@ -129,8 +129,8 @@ class ChatTurn(Turn):
         self.chat_id, self.user_id = chat_and_user_ids(update)
         self.bot_name = update.get_bot().username
         self.message_text = (update.message and update.message.text) or ""
-        self.session = self.services.trace_hash("chat", self.chat_id)
-        self.user = self.services.trace_hash("user", self.user_id)
+        self.trace_session = self.services.trace_hash("chat", self.chat_id)
+        self.trace_user = self.services.trace_hash("user", self.user_id)
         self.names = names_of(update)
         self.trace_id = trace_id_of(update.get_bot().id, self.chat_id, update.update_id)
         self.to = destination(update) if update.effective_message else None
@@ -140,8 +140,10 @@ class ChatTurn(Turn):
     ) -> Question:
         """Return a question of this turn. `text` leaves out the name of a command."""
         is_command = self.message_text.startswith("/")
-        typed = self.message_text if is_command else text
-        return Question(text=text, kind=kind, typed=typed, transcribe=transcribe)
+        trace_input = self.message_text if is_command else text
+        return Question(
+            text=text, kind=kind, trace_input=trace_input, transcribe=transcribe
+        )
 
     async def load_facts(self) -> Sequence[Fact]:
         """Return the stored facts about the user, as they were when the turn began."""
@@ -178,7 +180,7 @@ class ChatTurn(Turn):
     def replace_buttons(self, message: object, rows: ButtonRows) -> None:
         """Collect new buttons under a message, if the bot can access it."""
         if isinstance(message, Message):
-            to = Destination(message.chat.id, edits=message.message_id)
+            to = Destination(message.chat.id, replaced_id=message.message_id)
             buttons = [[list(button) for button in row] for row in rows]
             edit = build_message(to, kind="buttons", buttons=buttons)
             self.messages.append(edit)
@@ -191,7 +193,7 @@ class ChatTurn(Turn):
         """Collect the messages of a reply; the first replaces the placeholder, if there is one."""
         if self.to is None:
             return
-        to = replace(self.to, edits=self.placeholder_id)
+        to = replace(self.to, replaced_id=self.placeholder_id)
         buttons: ButtonRows = ()
         if has_buttons:
             links = self.services.counted_links
@@ -292,7 +294,7 @@ async def load_history(
         last_turn_id=replied_turn_id,
     )
     # An interrupted try of this turn may have stored its messages.
-    hidden_turns = {turn.id, turn.taken_back_id}
+    hidden_turns = {turn.id, turn.taken_back_turn_id}
     history = [message for message in messages if message.turn_id not in hidden_turns]
     if turn.is_group:
         history = [
@@ -388,7 +390,7 @@ def store_setting(
         return
     old = (Fact("setting", f"{name}={settings[name]}"),) if name in settings else ()
     new = (Fact("setting", f"{name}={value}"),)
-    turn.change_memory(added_facts=new, removed_facts=old)
+    turn.change_memory(Change(user_id=turn.user_id, added_facts=new, removed_facts=old))
 
 
 async def load_language(memory: MemoryRepository, user_id: int) -> str | None:

@@ -23,7 +23,7 @@ from bot.telegram.chat import (
 from bot.telegram.connection import AnyBot
 from bot.telegram.messages import is_addressed, written_message
 from bot.telegram.sender import Button, build_messages
-from bot.turn import Destination
+from bot.turn import Destination, TurnFilter
 from bot.updates.joining import STOPPED, as_int, chat_of, section
 from bot.updates.life import UnreadableUpdate
 from db.changes.chats import AskAdmins, SetReachable
@@ -87,7 +87,7 @@ class Dispatcher:
         """Stop the turn of a draft. Only the user who asked sees the Stop button."""
         turn_id = as_int(section(payload, STOPPED).get("draft_id"))
         running = self.services.runner.running
-        await running.stop_everywhere(chat_id=chat_of(payload), id=turn_id)
+        await running.stop_everywhere(TurnFilter(chat_id=chat_of(payload), id=turn_id))
 
     def parse(self, payload: Payload) -> Update:
         """Return a payload as an update of the library.

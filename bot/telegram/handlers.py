@@ -12,7 +12,7 @@ from agent.i18n import current_language, languages, translate, use_language
 from agent.languages import ENGLISH
 from agent.markdown import escape
 from agent.safety.state import SafetyState
-from agent.turn import UNDER_AGE_SETTING, Fact, get_chosen_settings
+from agent.turn import UNDER_AGE_SETTING, Change, Fact, get_chosen_settings
 from bot import look_ups
 from bot.telegram.answer_buttons import (
     NUMBERS_PARAMETER,
@@ -39,6 +39,7 @@ from bot.telegram.messages import (
     text_after_command,
 )
 from bot.telegram.sender import Button, ButtonRows
+from bot.turn import TurnFilter
 from db.changes.chats import MigrateChat
 from db.changes.memory import TakeBackTurn, without_added_allergies
 
@@ -118,8 +119,8 @@ async def _take_back_turn(update: Update, turn: ChatTurn) -> bool:
     if turn_id is None or turn_id != last_id:
         return False
     change = await repositories.memory.find_undoable(turn.user_id, turn_id)
-    turn.taken_back_id = turn_id
-    turn.taken_back = without_added_allergies(change) if change else None
+    turn.taken_back_turn_id = turn_id
+    turn.taken_back_change = without_added_allergies(change) if change else None
     turn.change(TakeBackTurn(turn_id, turn.user_id))
     return True
 
@@ -180,7 +181,9 @@ async def _store_age(update: Update, turn: ChatTurn) -> None:
     adult = Fact("setting", f"age={turn.services.resources.help.drinking_age}")
     minor = Fact("setting", UNDER_AGE_SETTING)
     new, old = (adult, minor) if answer == "yes" else (minor, adult)
-    turn.change_memory(added_facts=(new,), removed_facts=(old,))
+    turn.change_memory(
+        Change(user_id=turn.user_id, added_facts=(new,), removed_facts=(old,))
+    )
     await acknowledge(query)
     turn.replace_buttons(query.message, ())
     turn.reply(translate("start_done" if answer == "yes" else "start_without"))
@@ -189,7 +192,8 @@ async def _store_age(update: Update, turn: ChatTurn) -> None:
 async def _forget_conversation(update: Update, turn: ChatTurn) -> None:
     """Answer /new: delete the conversation of this chat or topic, and the user's concerns here."""
     runner, messages = turn.services.runner, turn.repositories.messages
-    await runner.running.stop_everywhere(chat_id=turn.chat_id, thread_id=turn.thread_id)
+    turns_here = TurnFilter(chat_id=turn.chat_id, thread_id=turn.thread_id)
+    await runner.running.stop_everywhere(turns_here)
     last_turn = await messages.find_last_turn(turn.chat_id, thread_id=turn.thread_id)
     turn.forget_conversation()
     turn.change(runner.safety.forget(turn.chat_id, turn.user_id))
@@ -198,10 +202,11 @@ async def _forget_conversation(update: Update, turn: ChatTurn) -> None:
 
 async def _stop(update: Update, turn: ChatTurn) -> None:
     """Answer /stop: stop the turn of this user, which then answers with the part written so far."""
-    stop = turn.services.runner.running.stop_everywhere
-    if not await stop(
+    own_turns = TurnFilter(
         chat_id=turn.chat_id, thread_id=turn.thread_id, user_id=turn.user_id
-    ):
+    )
+    is_running = await turn.services.runner.running.stop_everywhere(own_turns)
+    if not is_running:
         turn.reply(translate("nothing_to_stop"))
 
 

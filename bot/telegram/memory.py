@@ -6,8 +6,9 @@ several replicas or after a crash.
 
 import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final
 from zlib import crc32
 
 from telegram import Update
@@ -80,7 +81,10 @@ async def _show_or_add_facts(update: Update, turn: ChatTurn) -> None:
         contradicted = tuple(
             old for fact in new for old in find_contradicted_facts(fact, facts)
         )
-        await store_and_confirm(turn, added_facts=new, removed_facts=contradicted)
+        change = Change(
+            user_id=turn.user_id, added_facts=new, removed_facts=contradicted
+        )
+        await store_and_confirm(turn, change)
         return
     listed = _listed_facts(facts)
     rows = tuple(
@@ -97,22 +101,22 @@ async def _forget_fact(update: Update, turn: ChatTurn) -> None:
     await acknowledge(query, format_removed_facts(removed))
     remove_buttons(query, turn)
     if removed:
-        turn.change_memory(removed_facts=removed)
+        turn.change_memory(Change(user_id=turn.user_id, removed_facts=removed))
 
 
-async def store_and_confirm(turn: ChatTurn, **fields: Any) -> None:
+async def store_and_confirm(turn: ChatTurn, change: Change) -> None:
     """Collect a change of memory, and confirm it with an undo button.
 
-    `fields` are those of `Change`. If they change nothing, the reply says so.
+    If nothing would change, the reply says so.
     """
     bottles = await turn.repositories.memory.list_bottles(turn.user_id)
     person = Person(bottles=tuple(bottles), user_id=turn.user_id)
-    notes = format_change(Change(user_id=turn.user_id, **fields), person)
+    notes = format_change(change, person)
     if not notes:
         turn.reply(translate("nothing_changed"))
         return
     turn.reply("\n\n".join(notes), undo_button(turn.id))
-    turn.change_memory(undo_id=turn.id, **fields)
+    turn.change_memory(replace(change, undo_id=turn.id))
 
 
 def _listed_facts(facts: Sequence[Fact]) -> list[Fact]:
@@ -129,7 +133,8 @@ def _fact_data(fact: Fact) -> str:
 async def _stop_reminders(update: Update, turn: ChatTurn) -> None:
     await acknowledge(press_of(update))
     turn.reply(translate("cellar_remind_off"))
-    turn.change_memory(added_facts=(Fact("setting", REMINDERS_OFF),))
+    no_reminders = (Fact("setting", REMINDERS_OFF),)
+    turn.change_memory(Change(user_id=turn.user_id, added_facts=no_reminders))
 
 
 async def send_reminders(

@@ -59,7 +59,7 @@ NEVER_SENT: Final = (
     httpx2.ProxyError,
 )
 """Errors after which Telegram certainly has not received the request."""
-AMBIGUOUS: Final = Delivery(tries=1, error="ambiguous")
+AMBIGUOUS: Final = Delivery(requests=1, error="ambiguous")
 LASTING: Final = Hold()
 """The hold on messages that belong to no turn: the leader sends them alone."""
 MAX_DATA_BYTES: Final = 64
@@ -196,9 +196,9 @@ class Sender:
             if kind == "unreachable" or (
                 kind in ("rejected", "ambiguous") and not is_edit
             ):
-                return Delivery(tries=tries, error=kind)
+                return Delivery(requests=tries, error=kind)
             if kind == "rejected" and message.kind == "buttons":
-                return Delivery(tries=tries, error=kind)
+                return Delivery(requests=tries, error=kind)
             if kind == "rejected":
                 # The message to edit was deleted, or is too old: send a new one.
                 message.edits = None
@@ -206,7 +206,7 @@ class Sender:
                 kind != "rate_limited" and tries < MAX_TRIES
             ):  # after a 429 the rate limit waits
                 await self.sleep(BACKOFF.draw_wait(tries))
-        return Delivery(tries=MAX_TRIES, error=kind)
+        return Delivery(requests=MAX_TRIES, error=kind)
 
     async def _request(self, message: OutboxRow) -> int:
         """Make one request. A cancellation waits for its response, so that it can be recorded.
@@ -250,7 +250,7 @@ async def _settle(sending: asyncio.Task[int]) -> Delivery | None:
         return AMBIGUOUS
     error = sending.exception()
     if error is None:
-        return Delivery((sending.result(),), tries=1)
+        return Delivery((sending.result(),), requests=1)
     is_ambiguous = (
         isinstance(error, TelegramError) and classify_error(error) == "ambiguous"
     )
@@ -301,7 +301,7 @@ def build_message(to: Destination, **content: Any) -> OutboxRow:
         chat_id=to.chat_id,
         thread_id=to.thread_id,
         reply_to=to.reply_to,
-        edits=to.edits,
+        edits=to.replaced_id,
         **content,
     )
 

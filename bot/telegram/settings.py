@@ -33,6 +33,7 @@ from bot.telegram.chat import (
 from bot.telegram.messages import press_of
 from bot.telegram.sender import Button, ButtonRows, in_rows
 from bot.telegram.shop_replies import end_before_forgetting
+from bot.turn import TurnFilter
 from db.repositories.people import NEWS
 
 PREFIX: Final = "s:"
@@ -158,7 +159,7 @@ async def _show_privacy(privacy: Privacy, update: Update, turn: ChatTurn) -> Non
 
 async def _export(update: Update, turn: ChatTurn) -> None:
     """Answer /export with a JSON file of all data stored about the user."""
-    tables = await turn.repositories.memory.export(turn.user_id, turn.user)
+    tables = await turn.repositories.memory.export(turn.user_id, turn.trace_user)
     turn.reply(translate("export_ready"))
     turn.send_file(EXPORT_FILE_NAME, to_json(tables, indent=2))
 
@@ -181,7 +182,8 @@ async def _forget_or_keep(privacy: Privacy, update: Update, turn: ChatTurn) -> N
         turn.reply(translate("forget_kept"))
         return
     # Turns that run would waste money: what they store is dropped.
-    await turn.services.runner.running.stop_everywhere(user_id=turn.user_id)
+    own_turns = TurnFilter(user_id=turn.user_id)
+    await turn.services.runner.running.stop_everywhere(own_turns)
     await end_before_forgetting(turn)
     turn.forget_user()
     turn.reply(_confirm_deletion(privacy))

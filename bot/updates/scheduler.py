@@ -13,7 +13,7 @@ from typing import Any, Final
 from agent.engine.errors import log_failure
 from bot.metrics import Metrics
 from bot.tasks import run_all, run_and_log_errors, run_every
-from bot.turn import RunningTurns
+from bot.turn import RunningTurns, TurnFilter
 from bot.updates.joining import (
     INLINE,
     as_int,
@@ -119,7 +119,7 @@ class Scheduler:
         """Act on notices: that a lane has new updates, or that a user stops turns."""
         async for notice in self.locks.notices():
             if "lane" not in notice:
-                self.stopped_elsewhere.stop(**notice)
+                self.stopped_elsewhere.stop(TurnFilter(**notice))
                 continue
             running = self._lanes.get(notice["lane"])
             if running:

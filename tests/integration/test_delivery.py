@@ -101,7 +101,7 @@ async def test_an_answer_takes_the_place_of_a_message_once_whatever_happens(
 ) -> None:
     place = (await send(sender, Destination(GROUP), "…")).message_ids[0]
     FAULTS[fault](bot_api)
-    there = Destination(GROUP, reply_to=41, edits=place)
+    there = Destination(GROUP, reply_to=41, replaced_id=place)
     for _ in range(2):  # as a turn does that was killed before it recorded the first
         delivery = await send(sender, there, "**Chinon**")
         assert (delivery.message_ids, delivery.error) == ((place,), None)
@@ -111,7 +111,9 @@ async def test_an_answer_takes_the_place_of_a_message_once_whatever_happens(
 async def test_an_answer_whose_place_is_gone_is_sent_and_the_rest_follows(
     bot_api: BotApi, sender: Sender
 ) -> None:
-    delivery = await send(sender, Destination(GROUP, reply_to=41, edits=12), parts(2))
+    delivery = await send(
+        sender, Destination(GROUP, reply_to=41, replaced_id=12), parts(2)
+    )
     first, second = bot_api.calls_of("sendMessage")
     assert first.params["reply_parameters"]["message_id"] == 41
     assert "reply_parameters" not in second.params
@@ -130,7 +132,7 @@ async def test_an_answer_replies_once_goes_on_in_the_same_topic_and_keeps_to_tel
     assert not any("reply_parameters" in other for other in others)
     assert {params["message_thread_id"] for params in (first, *others)} == {7}
     sent = [message["message_id"] for message in bot_api.messages(GROUP)]
-    assert delivery == Delivery(tuple(sent), tries=7)
+    assert delivery == Delivery(tuple(sent), requests=7)
     assert waits.seconds == [3, 3]
 
 
@@ -140,10 +142,10 @@ async def test_telegram_is_given_exactly_the_time_it_asks_for_until_an_answer_is
     bot_api.fail("sendMessage", 429, retry_after=17)
     delivery = await send(sender, Destination(CHAT), "Chinon")
     assert (bot_api.sent(), waits.seconds) == (["Chinon"], [17])
-    assert (delivery.tries, delivery.error) == (2, None)
+    assert (delivery.requests, delivery.error) == (2, None)
     bot_api.fail("sendMessage", 429, retry_after=5, times=100)
     delivery = await send(sender, Destination(CHAT), parts(2))
-    assert delivery == Delivery(tries=MAX_TRIES, error="rate_limited")
+    assert delivery == Delivery(requests=MAX_TRIES, error="rate_limited")
     assert waits.seconds[1:] == [5] * (MAX_TRIES - 1)
 
 
@@ -174,14 +176,14 @@ async def test_a_message_that_may_have_arrived_is_not_sent_again_and_the_rest_is
     async with bot_at(bot_api.base_url, bot_api.token, waits, read_seconds=0.2) as bot:
         delivery = await send(sender_of(bot, waits), Destination(CHAT), parts(3))
         assert [text[0] for text in bot_api.sent()] == ["1", "2", "3"]
-        assert (delivery.error, delivery.tries, len(delivery.message_ids)) == (
+        assert (delivery.error, delivery.requests, len(delivery.message_ids)) == (
             "ambiguous",
             3,
             2,
         )
         bot_api.delay("sendMessage", 0.4)
         delivery = await send(sender_of(bot, waits), Destination(CHAT), "late")
-    assert delivery == Delivery(tries=1, error="ambiguous")
+    assert delivery == Delivery(requests=1, error="ambiguous")
 
 
 async def test_a_message_on_its_way_is_recorded_when_the_bot_stops(
@@ -222,7 +224,7 @@ async def test_an_unreachable_telegram_is_tried_with_growing_waits(
     bot = telegram_bot("1:token", url, requests=request)
     delivery = await send(sender_of(bot, waits), Destination(CHAT), "Chinon")
     await request.shutdown()
-    assert delivery == Delivery(tries=MAX_TRIES, error="network")
+    assert delivery == Delivery(requests=MAX_TRIES, error="network")
     # Each wait is shortened at random, by a half at most.
     longest = [0.5, 1, 2, 4, 8, 16, 30]
     waited = zip(waits.seconds, longest, strict=True)
@@ -271,7 +273,7 @@ async def test_an_unreachable_chat_is_known_until_somebody_writes(
     sender = replace(sender, outbox=Outbox(sessions))
     bot_api.fail("sendMessage", status, description, chat_id=CHAT)
     refused = await send(sender, Destination(CHAT), parts(3))
-    assert (refused.error, refused.tries) == (error, 1)
+    assert (refused.error, refused.requests) == (error, 1)
     assert await is_unreachable() == (error == "unreachable")
     await make(sessions, SetReachable(CHAT))
     assert not await is_unreachable()

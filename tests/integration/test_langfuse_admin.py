@@ -271,7 +271,9 @@ async def test_three_messages_of_one_answer_are_no_failures(
     trace = TraceRecord("", "5e55", "0f0f")
     with trace.open_root("/find wine bars in Leeds") as root:
         record_turn(root, Reply(text="One. Two. Three."))
-    trace_delivery(root, Delivery((7, 8, 9), tries=3, texts=("One.", "Two.", "Three.")))
+    trace_delivery(
+        root, Delivery((7, 8, 9), requests=3, texts=("One.", "Two.", "Three."))
+    )
     await deliver(otlp_receiver, sessions, trace)
     sending = otlp_receiver.span("telegram.send")
     assert (sending.level, sending.output) == ("DEFAULT", "One.\n\nTwo.\n\nThree.")

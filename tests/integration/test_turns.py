@@ -66,7 +66,7 @@ class Answering(Handlers[Turn]):
             accepted_at=row.received_at,
             chat_id=row.chat_id,
             user_id=row.chat_id,
-            user=f"user-{row.chat_id}",
+            trace_user=f"user-{row.chat_id}",
         )
 
     async def handle(self, payload: Payload, turn: Turn) -> None:
@@ -103,7 +103,7 @@ class Telegram(Deliverer):
             self.sent.append(message.html)
             message.message_id = len(self.sent)
             await self.outbox.record_delivery(message)
-        return Delivery(tuple(range(len(messages))), tries=1)
+        return Delivery(tuple(range(len(messages))), requests=1)
 
 
 class Locked(Locks):
