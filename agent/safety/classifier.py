@@ -1,8 +1,9 @@
-"""Classify the concern of a message: a softmax regression on hashed n-grams. No I/O but its file.
+"""Classify the concern of a message: a softmax regression on hashed n-grams.
 
-The features of a text are its n-grams of characters and of words. Each is hashed to a bucket, and
-each bucket has a weight for every label. `agent.safety.train` fits the weights to the messages of
-`tests/evals/concerns`. numpy works on all n-grams at once: the longest text takes about 1 ms.
+The features of a text are its n-grams of characters and of words. Each n-gram is hashed to a bucket,
+and each bucket has a weight for every label. `agent.safety.train` fits the weights to the messages
+of `tests/evals/concerns`. numpy works on all n-grams at once: the longest text takes about 1 ms.
+The only I/O is reading the file of weights, once.
 """
 
 from dataclasses import dataclass
@@ -20,82 +21,110 @@ LABELS: Final = (
     "crisis", "dependence", "under_age", "pregnancy", "medication", "driving",
     "health", "none", "other",
 )  # fmt: skip
-"""The concerns, and what is none of them: another illness, nothing, a concern of someone else."""
+"""The labels of messages.
+
+The first six are concerns. `health` is an illness without a concern of its own, `none` is no
+concern, and `other` is a concern of another person than the user.
+"""
 CHAR_SIZES: Final = (3, 4, 5)
+"""The sizes of the n-grams of characters."""
 WORD_SIZES: Final = (1, 2)
+"""The sizes of the n-grams of words."""
 BITS: Final = 15
 BUCKETS: Final = 1 << BITS
-"""The number of buckets for character n-grams, and as many for word n-grams."""
-SHORT_WORDS: Final = 60
-"""A text with more words and marks is read in windows: one sentence would hardly count in it."""
-WINDOW: Final = 20
-STEP: Final = 5
-"""The words and marks of a window, and those between the beginnings of two windows."""
+"""The number of buckets for n-grams of characters. Those of words have as many of their own."""
+MAX_WHOLE_WORDS: Final = 60
+"""A text of more words is read in windows, because one sentence would hardly count in all of it.
+
+Here and below, a punctuation mark counts as a word.
+"""
+WINDOW_WORDS: Final = 20
+"""The number of words in a window."""
+STEP_WORDS: Final = 5
+"""The number of words from the beginning of a window to that of the next."""
 Integers = NDArray[np.uint32]
 _SPACE: Final = ord(" ")
-_FACTOR: Final = np.uint32(1_000_003)
+_BASE: Final = np.uint32(1_000_003)
+"""The base of the polynomials by which n-grams are hashed. All hashes are modulo 2**32."""
 _MIXER: Final = np.uint32(2_654_435_761)
-_POWERS: Final = np.cumprod(np.full(MAX_NORMALIZED_CHARS, _FACTOR), dtype=np.uint32)
-_INVERSE: Final = np.full(
-    MAX_NORMALIZED_CHARS, pow(int(_FACTOR), -1, 1 << 32), dtype=np.uint32
+"""An odd factor that spreads a hash, so that its highest bits make a good number of a bucket."""
+_POWERS: Final = np.cumprod(np.full(MAX_NORMALIZED_CHARS, _BASE), dtype=np.uint32)
+_INVERSE_BASE: Final = np.uint32(pow(int(_BASE), -1, 1 << 32))
+_INVERSE_POWERS: Final = np.cumprod(
+    np.full(MAX_NORMALIZED_CHARS, _INVERSE_BASE), dtype=np.uint32
 )
-_INVERSE_POWERS: Final = np.cumprod(_INVERSE, dtype=np.uint32)
+"""The reciprocals of `_POWERS` modulo 2**32: their products with them are 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """The weights of each bucket and label as small integers, with the factor of each label."""
+    """The weights of the regression.
 
-    buckets: NDArray[np.int8]
+    The weight of a bucket for a label is a small integer times the factor of the label.
+    """
+
+    by_bucket: NDArray[np.int8]
+    """A row for each bucket, a column for each label."""
     factors: NDArray[np.float32]
     intercepts: NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
 class NGrams:
-    """The buckets of a text's n-grams: a row where one begins, a column for each size."""
+    """The buckets of a text's n-grams."""
 
     chars: Integers
+    """A row for each character at which an n-gram begins, a column for each of `CHAR_SIZES`."""
     words: Integers
+    """A row for each word at which an n-gram begins, a column for each of `WORD_SIZES`."""
     word_starts: NDArray[np.intp]
-    """The character at which each word begins, and the end of the last."""
+    """The position of the space before each word, and of the space after the last word."""
 
 
 @dataclass(frozen=True, slots=True)
 class Guess:
-    """Says how likely each label is, from 0 to 1, in the window of the text where it is most so."""
+    """Says how likely each label is.
+
+    For a text that is read in windows, this is decided for each label by the window where the label
+    is most likely.
+    """
 
     probabilities: dict[str, float]
+    """The probability of each label, from 0 to 1."""
     windows: dict[str, str]
+    """The text of the window that decided, for each label."""
 
     def explain(self, label: str, count: int = 5) -> list[str]:
-        """Return the n-grams that spoke most for a label."""
+        """Return the n-grams with the largest weights for a label."""
         text = self.windows[label]
-        words, n_grams = text.split(), find_n_grams(text)
-        weights = load_weights().buckets[:, LABELS.index(label)]
-        spoken = list[tuple[int, str]]()
-        for start, size, weight in _strongest(
-            weights, n_grams.chars, CHAR_SIZES, count
-        ):
-            spoken.append((weight, text[start : start + size]))
-        for start, size, weight in _strongest(
-            weights, n_grams.words, WORD_SIZES, count
-        ):
-            spoken.append((weight, " ".join(words[start : start + size])))
-        spoken.sort(reverse=True)
-        return list(dict.fromkeys(name for _, name in spoken if name.strip(" .,!?;:")))[
-            :count
-        ]
+        n_grams = find_n_grams(text)
+        weights = load_weights().by_bucket[:, LABELS.index(label)]
+        names = list[tuple[int, str]]()
+        for start, size, weight in _largest(weights, n_grams.chars, CHAR_SIZES, count):
+            names.append((weight, text[start : start + size]))
+        words = text.split()
+        for start, size, weight in _largest(weights, n_grams.words, WORD_SIZES, count):
+            names.append((weight, " ".join(words[start : start + size])))
+        names.sort(reverse=True)
+        explanation = list[str]()
+        for _, name in names:
+            has_letters = bool(name.strip(" .,!?;:"))
+            if has_letters and name not in explanation:
+                explanation.append(name)
+        return explanation[:count]
 
 
 def classify(normalized: str, weights: Weights) -> Guess:
     """Return how likely each label is for a text from `agent.safety.words.normalize_message`."""
     n_grams = find_n_grams(normalized)
-    words = len(n_grams.words)
-    window = words if words <= SHORT_WORDS else WINDOW
-    firsts = np.arange(0, max(words - window + STEP, 1), STEP)
-    ends = np.minimum(firsts + window, words)
-    char_firsts, char_ends = n_grams.word_starts[firsts], n_grams.word_starts[ends]
+    word_count = len(n_grams.words)
+    window = word_count if word_count <= MAX_WHOLE_WORDS else WINDOW_WORDS
+    # The last window is the first that reaches the last word.
+    end_of_firsts = max(word_count - window + STEP_WORDS, 1)
+    firsts = np.arange(0, end_of_firsts, STEP_WORDS)
+    ends = np.minimum(firsts + window, word_count)
+    char_firsts = n_grams.word_starts[firsts]
+    char_ends = n_grams.word_starts[ends]
     sums = _window_sums(weights, n_grams.chars, char_firsts, char_ends)
     sums += _window_sums(weights, n_grams.words, firsts, ends)
     scores = sums * weights.factors + weights.intercepts
@@ -103,25 +132,37 @@ def classify(normalized: str, weights: Weights) -> Guess:
     shares /= shares.sum(axis=1, keepdims=True)
     windows = dict[str, str]()
     for label, best in zip(LABELS, shares.argmax(axis=0), strict=True):
+        # With the space at its end, the window is a normalized text like the whole.
         windows[label] = normalized[char_firsts[best] : char_ends[best] + 1]
-    return Guess(dict(zip(LABELS, shares.max(axis=0).tolist(), strict=True)), windows)
+    probabilities = dict(zip(LABELS, shares.max(axis=0).tolist(), strict=True))
+    return Guess(probabilities, windows)
 
 
 def find_n_grams(normalized: str) -> NGrams:
-    """Return the buckets of the n-grams of a normalized text, which has at least one word."""
+    """Return the buckets of the n-grams of a normalized text, which has at least one word.
+
+    A normalized text has a space before and after every word.
+    """
     codes = np.frombuffer(normalized.encode("utf-32-le", "replace"), dtype=np.uint32)
     word_starts = np.flatnonzero(codes == _SPACE)
-    # A word's hash is the polynomial of its characters, wherever it stands.
+    # A word is hashed with the space before it: its characters, each times a power of the base, are
+    # added up. Powers that begin with the text are divided by the power at the word's beginning, so
+    # that a word has the same hash wherever it stands.
     sums = np.add.reduceat(codes * _POWERS[: len(codes)], word_starts, dtype=np.uint32)
-    word_hashes = (sums * _INVERSE_POWERS[word_starts])[:-1]
+    hashes = sums * _INVERSE_POWERS[word_starts]
+    word_hashes = hashes[:-1]  # no word follows the last space
     chars = _hash_n_grams(codes, CHAR_SIZES)[:-1]  # none begins with the last space
+    # The buckets of words come after those of characters.
     words = _hash_n_grams(word_hashes, WORD_SIZES) + np.uint32(BUCKETS)
     return NGrams(chars, words, word_starts)
 
 
-def scale(n_grams: Any) -> Any:
-    """Return what one of so many n-grams counts, so that long texts weigh as much as short ones."""
-    return 1 / np.sqrt(n_grams)
+def scale(n_gram_count: Any) -> Any:
+    """Return the factor for each n-gram of a text that has so many.
+
+    Long texts would otherwise have larger sums than short ones. Works on numbers and on arrays.
+    """
+    return 1 / np.sqrt(n_gram_count)
 
 
 @cache
@@ -131,35 +172,51 @@ def load_weights() -> Weights:
         return Weights(**file)
 
 
-def _hash_n_grams(codes: Integers, sizes: tuple[int, ...]) -> Integers:
-    """Return the bucket of each n-gram; behind the end of the text stand zeros."""
-    padded = np.concatenate([codes, np.zeros(max(sizes), dtype=np.uint32)])
-    hashes = np.zeros(len(codes), dtype=np.uint32)
+def _hash_n_grams(units: Integers, sizes: tuple[int, ...]) -> Integers:
+    """Return the bucket of each n-gram of characters or of words, given as integers.
+
+    The result has a row for each unit at which an n-gram begins, and a column for each size. Zeros
+    stand for what is missing behind the last unit.
+    """
+    padded = np.concatenate([units, np.zeros(max(sizes), dtype=np.uint32)])
+    hashes = np.zeros(len(units), dtype=np.uint32)
     columns = list[Integers]()
     for size in range(1, max(sizes) + 1):
-        hashes = hashes * _FACTOR ^ padded[size - 1 : size - 1 + len(codes)]
+        # Extend all n-grams by the unit that follows them.
+        next_units = padded[size - 1 : size - 1 + len(units)]
+        hashes = (hashes * _BASE) ^ next_units
         if size in sizes:
-            columns.append(hashes * _MIXER >> np.uint32(32 - BITS))
+            mixed = hashes * _MIXER
+            columns.append(mixed >> np.uint32(32 - BITS))
     return np.stack(columns, axis=1)
 
 
 def _window_sums(weights: Weights, buckets: Integers, firsts: Any, ends: Any) -> Any:
-    """Return the scaled sums of the weights of each window's n-grams, a row for a window."""
+    """Return the sums of the weights of the n-grams in each window, scaled by their number.
+
+    The result has a row for each window and a column for each label. `firsts` and `ends` are the
+    rows of `buckets` at which windows begin and end.
+    """
+    # Row i of `totals` becomes the sum over all n-grams before i: the sum over a window is then the
+    # difference of two rows.
     totals = np.zeros((len(buckets) + 1, len(LABELS)), dtype=np.int32)
     for column in buckets.T:
-        totals[1:] += weights.buckets[column]
+        totals[1:] += weights.by_bucket[column]
     np.cumsum(totals, axis=0, out=totals)
-    counts = (ends - firsts) * buckets.shape[1]
-    return (totals[ends] - totals[firsts]) * scale(counts)[:, np.newaxis]
+    n_gram_counts = (ends - firsts) * buckets.shape[1]
+    return (totals[ends] - totals[firsts]) * scale(n_gram_counts)[:, np.newaxis]
 
 
-def _strongest(
+def _largest(
     weights: Any, buckets: Integers, sizes: tuple[int, ...], count: int
 ) -> list[tuple[int, int, int]]:
-    """Return start, size and weight of the n-grams of each size with the largest weights."""
-    strongest = list[tuple[int, int, int]]()
+    """Return start, size and weight of the `count` n-grams of each size with the largest weights.
+
+    `weights` are those of all buckets for one label.
+    """
+    largest = list[tuple[int, int, int]]()
     for size, column in zip(sizes, buckets.T, strict=True):
-        found = weights[column]
-        for start in np.argsort(-found, kind="stable")[:count]:
-            strongest.append((int(start), size, int(found[start])))
-    return strongest
+        n_gram_weights = weights[column]
+        for start in np.argsort(-n_gram_weights, kind="stable")[:count]:
+            largest.append((int(start), size, int(n_gram_weights[start])))
+    return largest

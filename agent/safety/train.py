@@ -1,6 +1,7 @@
 """Fit the classifier of concerns: `python -m agent.safety.train`.
 
-It writes the same file each time. `python -m tests.evals.concern_report` tells what is heard.
+Each run writes the same file. `python -m tests.evals.concern_report` says which messages the
+classifier then hears.
 """
 
 import json
@@ -31,16 +32,17 @@ REGULARIZATION: Final = 0.15
 
 @dataclass(frozen=True, slots=True)
 class Labelled:
-    """A labelled message; messages of one batch were written together."""
+    """A labelled message."""
 
     text: str
     language: str
     label: str
     batch: str
+    """The name of the messages that were written together with this one."""
 
 
 def read_messages(folder: Path = MESSAGES) -> list[Labelled]:
-    """Return all labelled messages; a concern of somebody else has the label `other`."""
+    """Return all labelled messages. A concern of somebody else has the label `other`."""
     messages = list[Labelled]()
     for file in sorted(folder.glob("*.jsonl")):
         for line in file.read_text("utf-8").splitlines():
@@ -51,18 +53,24 @@ def read_messages(folder: Path = MESSAGES) -> list[Labelled]:
 
 
 def build_matrix(messages: list[Labelled]) -> Any:
-    """Return a sparse matrix of the messages' n-grams: a row for each message."""
+    """Return a sparse matrix of the messages' n-grams.
+
+    It has a row for each message and a column for each bucket.
+    """
     buckets = list[Any]()
     values = list[Any]()
-    ends = [0]
+    row_ends = [0]
     for message in messages:
         n_grams = find_n_grams(normalize_message(message.text))
-        kinds = (n_grams.chars.ravel(), n_grams.words.ravel())
-        for kind in kinds:
-            buckets.append(kind)
-            values.append(np.full(len(kind), scale(len(kind))))
-        ends.append(ends[-1] + sum(map(len, kinds)))
-    cells = (np.concatenate(values), np.concatenate(buckets).astype(np.int32), ends)
+        row_end = row_ends[-1]
+        for row_buckets in (n_grams.chars.ravel(), n_grams.words.ravel()):
+            count = len(row_buckets)
+            buckets.append(row_buckets)
+            values.append(np.full(count, scale(count)))
+            row_end += count
+        row_ends.append(row_end)
+    columns = np.concatenate(buckets).astype(np.int32)
+    cells = (np.concatenate(values), columns, row_ends)
     matrix = csr_matrix(cells, shape=(len(messages), 2 * BUCKETS))
     matrix.sum_duplicates()
     return matrix
@@ -75,15 +83,16 @@ def label_numbers(messages: list[Labelled]) -> Any:
 
 def fit(matrix: Any, labels: Any) -> Weights:
     """Return the weights of a regression fitted to messages, rounded to 8 bits."""
-    # A rare n-gram, as in the name of a medicine, says more than a frequent one.
+    # A rare n-gram, such as one of the name of a medicine, says more than a frequent one.
     rarity = np.log((matrix.shape[0] + 1) / (matrix.getnnz(axis=0) + 1))
     model = LogisticRegression(C=REGULARIZATION, tol=1e-3, max_iter=300)
-    with threadpool_limits(1):  # several threads add up in another order each time
+    # Several threads would add up in another order each time, and so write another file.
+    with threadpool_limits(1):
         model.fit(matrix @ diags(rarity), labels)
     weights = (model.coef_ * rarity).T  # one row for each bucket
     factors = np.abs(weights).max(axis=0) / np.iinfo(np.int8).max
     return Weights(
-        buckets=np.rint(weights / factors).astype(np.int8),
+        by_bucket=np.rint(weights / factors).astype(np.int8),
         factors=factors.astype(np.float32),
         intercepts=model.intercept_.astype(np.float32),
     )

@@ -180,8 +180,8 @@ class LangfuseApi(OtlpServer):
     async def create_score(self, score: CreateScoreRequest) -> None:
         """Create or replace a score.
 
-        The request holds one score instead of a list of scores. Servers of all versions accept that;
-        only servers from 4.59 on accept a list.
+        The request holds one score instead of a list of scores. Servers of all versions accept
+        that, but only servers from 4.59 on accept a list.
         """
         async with self.limited_request():
             # The client's method is typed for a list, but serializes any object that it gets.

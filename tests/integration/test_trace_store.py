@@ -54,7 +54,7 @@ async def test_the_delivery_is_added_to_a_trace_that_stays_as_it_was_packed(
     [packed] = await records(store)
     root = OpenSpan(trace, trace.root)
     trace_delivery(
-        root, Delivery(tries=2, error="network", texts=("For Ada: ada@example.com",))
+        root, Delivery(requests=2, error="network", texts=("For Ada: ada@example.com",))
     )
     trace.root.output = "not packed again"
     delivered = await store.rows.prepare_delivery(trace)
