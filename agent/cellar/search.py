@@ -1,4 +1,8 @@
-"""Search a user's cellar: which of their bottles fit a wish, the readiest first."""
+"""Search a user's cellar: find the items that fit a wish, and put the readiest to drink first.
+
+Texts are compared as whole words. Therefore the texts of an item, and the words and phrases that
+are looked for in them, are normalized and have a space before and after: " pinot noir ".
+"""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
@@ -10,14 +14,22 @@ from agent.cellar.index import SIZES_ML, IndexedItem, Size, index_cellar
 from agent.query_reading.tables import load_dishes, load_pairings
 from agent.query_reading.tokens import strip_plural
 from agent.sommelier.queries import Canonical, ListOf, NameList, ShortText
-from agent.sommelier.vocabulary import NameKind, canonical_name, normalize, synonyms
+from agent.sommelier.vocabulary import (
+    NameKind,
+    canonical_name,
+    normalize,
+    synonyms,
+)
 from agent.tables import StrictModel
 from agent.turn import CellarItem, Drink
 
 Readiness = Literal["now", "soon", "past", "wait"]
+"""A wish for wines that are ready, that should be drunk soon, that are late, or still too young."""
 CanonicalNames = Annotated[ListOf[Canonical[ShortText]], Field(max_length=12)]
-Predicate = Callable[[IndexedItem], bool]
+ItemFilter = Callable[[IndexedItem], bool]
+"""Returns whether an item meets a condition of a query."""
 Pairing = Mapping[str, Sequence[str]]
+"""What suits a food: the good values of `styles`, `bodies`, `tannins` and so on."""
 
 FIELDS_BY_TASTE: Final = {
     "bodies": "body",
@@ -25,7 +37,9 @@ FIELDS_BY_TASTE: Final = {
     "tannins": "tannin",
     "acidities": "acidity",
 }
-"""The field of a wine for each taste of a pairing."""
+"""The tastes of a pairing, each with the field of a wine that is compared with its values."""
+FOOD_POINTS: Final = 2
+"""The points of a wine whose own foods have the dish. A taste of the pairing is one point."""
 
 
 class CellarQuery(StrictModel):
@@ -39,177 +53,208 @@ class CellarQuery(StrictModel):
     grapes: NameList = ()
     regions: NameList = ()
     foods: CanonicalNames = ()
+    """Not a filter: foods set the styles and the order, by their pairing."""
     readiness: Readiness | None = None
     min_price: float | None = None
     max_price: float | None = None
     size: Size | None = None
     place: ShortText = ""
     drunk: bool = False
+    """Asks for the bottles that were opened, which `find_drinks` finds; not for this search."""
 
 
 def search_cellar(
     indexed: Sequence[IndexedItem], query: CellarQuery, pairing: Pairing | None = None
 ) -> list[IndexedItem]:
-    """Return the items that meet all filters of a query, in their order: the readiest first.
+    """Return the items that meet all filters of a query.
 
-    `pairing` is what suits the dish; by default it is found by the query's foods. Its style must
-    be met unless the query has one. Of wines in the same state, those come first that meet most of
-    its other tastes.
+    `pairing` is what suits the dish. If it is None, it is found by the foods of the query. If the
+    query has no styles, the wine must be of a style of the pairing.
+
+    The items stay in their order, the readiest first. Among items of the same state, those that
+    suit the pairing best come first.
     """
     if pairing is None:
         pairing = find_pairing(query.foods)
     found = [*indexed]
-    for is_met in _predicates(query, pairing):
-        found = [*filter(is_met, found)]
+    for is_met in _build_filters(query, pairing):
+        found = [entry for entry in found if is_met(entry)]
     if query.text:
         found = select_named(found, normalize(query.text).split())
     if pairing:
-
-        def count_met(entry: IndexedItem) -> int:
-            return _count_met(entry.item, pairing, query.foods)
-
-        found.sort(key=count_met, reverse=True)
-        found.sort(key=lambda entry: entry.state_order)
+        _sort_by_pairing(found, pairing, query.foods)
     return found
 
 
+def _sort_by_pairing(
+    found: list[IndexedItem], pairing: Pairing, foods: Sequence[str]
+) -> None:
+    """Put the items of each state that suit a pairing best before the others of that state."""
+
+    def rank(entry: IndexedItem) -> tuple[int, int]:
+        points = _count_points(entry.item, pairing, foods)
+        return entry.state_order, -points
+
+    found.sort(key=rank)
+
+
 def find_pairing(foods: Sequence[str]) -> Pairing:
-    """Return what suits the first of some foods that has a pairing; empty if none has."""
-    names = _pairing_names()
+    """Return the pairing of the first of some foods that has one, or an empty pairing."""
+    pairings = load_pairings()
     for food in foods:
-        if food in names:
-            return load_pairings()[names[food]]
+        name = _pairing_names().get(food)
+        if name is not None:
+            return pairings[name]
     return {}
 
 
 @lru_cache(1)
 def _pairing_names() -> Mapping[str, str]:
-    """Return the name of the pairing of each food: its own, or that of a dish made of it."""
+    """Return the name of the pairing of each food.
+
+    A food without a pairing of its own has that of the first dish in which it is the main food.
+    """
     names = {name: name for name in load_pairings()}
     for dish in load_dishes():
         if dish.pairing in load_pairings():
-            names.setdefault(dish.foods[0], dish.pairing)
+            # The first food of a dish is its main food.
+            main_food = dish.foods[0]
+            names.setdefault(main_food, dish.pairing)
     return names
 
 
 def select_named(
     indexed: Sequence[IndexedItem], words: Iterable[str]
 ) -> list[IndexedItem]:
-    """Return the items whose texts have the most of some normalized words, at least one."""
+    """Return the items that have the most of some normalized words; none if no item has any."""
     wanted = [f" {strip_plural(word)} " for word in words]
-    best_count = 1
-    best: list[IndexedItem] = []
+    best = 1
+    selected: list[IndexedItem] = []
     for entry in indexed:
         count = 0
         for word in wanted:
             if word in entry.words:
                 count += 1
-        if count > best_count:
-            best_count = count
-            best = []
-        if count == best_count:
-            best.append(entry)
-    return best
+        if count > best:
+            best = count
+            selected = []
+        if count == best:
+            selected.append(entry)
+    return selected
 
 
 def find_drinks(drinks: Sequence[Drink], text: str) -> list[Drink]:
-    """Return the opened bottles whose wines a text names; all of them without a text."""
+    """Return the opened bottles whose wines a text names, or all if the text is empty."""
     if not text:
         return [*drinks]
-    items: dict[str, CellarItem] = {}
+    # Names are looked for in indexed items. The index leaves out items without bottles, so each
+    # item has one; the year only decides on readiness, which is not asked here.
+    items = {}
     for drink in drinks:
         items[drink.key] = CellarItem(key=drink.key, wine=drink.wine, count=1)
-    indexed = index_cellar([*items.values()], 0)
+    indexed = index_cellar([*items.values()], year=0)
     named = select_named(indexed, normalize(text).split())
-    keys = {entry.item.key for entry in named}
-    return [drink for drink in drinks if drink.key in keys]
+    named_keys = {entry.item.key for entry in named}
+    return [drink for drink in drinks if drink.key in named_keys]
 
 
-def _predicates(query: CellarQuery, pairing: Pairing) -> list[Predicate]:
-    """Return the filters that are set, the cheapest first."""
-    predicates: list[Predicate] = []
+def _build_filters(query: CellarQuery, pairing: Pairing) -> list[ItemFilter]:
+    """Return the filters for the fields that are set in a query, the cheapest first."""
+    filters: list[ItemFilter] = []
     styles: frozenset[str] = frozenset(query.styles or pairing.get("styles", ()))
     if query.readiness:
-        predicates.append(_READINESS[query.readiness])
+        filters.append(_READINESS_FILTERS[query.readiness])
     if styles:
-        predicates.append(lambda entry: entry.style in styles)
+        filters.append(lambda entry: entry.style in styles)
     if query.size:
         sizes = SIZES_ML[query.size]
-        predicates.append(lambda entry: entry.size_ml in sizes)
+        filters.append(lambda entry: entry.size_ml in sizes)
     if query.min_price is not None or query.max_price is not None:
-        predicates.append(_is_within_price(query))
+        filters.append(_filter_by_price(query))
     if query.place:
         place = f" {normalize(query.place)} "
-        predicates.append(lambda entry: place in entry.place)
+        filters.append(lambda entry: place in entry.place)
     if query.grapes:
-        predicates.append(_is_made_of(query.grapes))
+        filters.append(_filter_by_grapes(query.grapes))
     if query.regions:
-        predicates.append(_is_from(query.regions))
-    return predicates
+        filters.append(_filter_by_regions(query.regions))
+    return filters
 
 
-_READINESS: Final[Mapping[Readiness, Predicate]] = {
+_READINESS_FILTERS: Final[Mapping[Readiness, ItemFilter]] = {
     "now": lambda entry: entry.state == "ready",
     "soon": lambda entry: entry.is_due_soon,
     "past": lambda entry: entry.state == "late",
     "wait": lambda entry: entry.state == "young",
 }
-"""Tests of how ready an item is; one with an unknown window passes none."""
+"""The filter for each readiness. An item whose best years are unknown meets none of them."""
 
 
-def _is_within_price(query: CellarQuery) -> Predicate:
-    low = query.min_price or 0
-    high = query.max_price
+def _filter_by_price(query: CellarQuery) -> ItemFilter:
+    """Return a filter for wines whose price is known and within the limits of a query."""
+    low, high = query.min_price or 0, query.max_price
 
-    def is_within(entry: IndexedItem) -> bool:
+    def is_within_limits(entry: IndexedItem) -> bool:
         if entry.euros is None or entry.euros < low:
             return False
         return high is None or entry.euros <= high
 
-    return is_within
+    return is_within_limits
 
 
-def _is_made_of(names: Sequence[str]) -> Predicate:
-    """Return a test of the grapes of a wine; one of unknown grapes passes by its label."""
+def _filter_by_grapes(names: Sequence[str]) -> ItemFilter:
+    """Return a filter for wines of one of these grapes.
+
+    A wine whose grapes are unknown meets it if its name has the name of one of the grapes.
+    """
     grapes = {canonical_name("grapes", name) for name in names}
-    phrases = _pad_synonyms("grapes", names)
+    phrases = _all_synonyms("grapes", names)
 
-    def is_made_of(entry: IndexedItem) -> bool:
+    def has_grape(entry: IndexedItem) -> bool:
         if entry.grapes:
             return not entry.grapes.isdisjoint(grapes)
-        return any(phrase in entry.key for phrase in phrases)
+        return _has_phrase(entry.key, phrases)
 
-    return is_made_of
+    return has_grape
 
 
-def _is_from(names: Sequence[str]) -> Predicate:
-    """Return a test of the origin of a wine, by its country or by the names of its region."""
+def _filter_by_regions(names: Sequence[str]) -> ItemFilter:
+    """Return a filter for wines from one of these regions or countries.
+
+    A wine meets it also if its own name has the name of one of the regions.
+    """
     countries = {canonical_name("countries", name) for name in names}
-    phrases = _pad_synonyms("regions", names)
+    phrases = _all_synonyms("regions", names)
 
-    def is_from(entry: IndexedItem) -> bool:
+    def is_from_region(entry: IndexedItem) -> bool:
         if entry.country in countries:
             return True
-        return any(phrase in text for text in entry.origin for phrase in phrases)
+        return any(_has_phrase(text, phrases) for text in entry.origin)
 
-    return is_from
+    return is_from_region
 
 
-def _pad_synonyms(kind: NameKind, names: Sequence[str]) -> list[str]:
-    """Return all names of some grapes or regions, padded as the texts of the index are."""
+def _all_synonyms(kind: NameKind, names: Sequence[str]) -> list[str]:
+    """Return all names of some grapes or regions, each with a space before and after."""
     phrases: list[str] = []
     for name in names:
-        phrases += [f" {phrase} " for phrase in synonyms(kind, name)]
+        for synonym in synonyms(kind, name):
+            phrases.append(f" {synonym} ")
     return phrases
 
 
-def _count_met(item: CellarItem, pairing: Pairing, foods: Sequence[str]) -> int:
-    """Return how many tastes of a pairing a wine meets; a food that the list tells counts twice."""
+def _has_phrase(text: str, phrases: Sequence[str]) -> bool:
+    return any(phrase in text for phrase in phrases)
+
+
+def _count_points(item: CellarItem, pairing: Pairing, foods: Sequence[str]) -> int:
+    """Return how well a wine suits a pairing and the foods for which it was chosen."""
     wine: Mapping[str, Any] = item.wine
-    met = 0
-    if not set(foods).isdisjoint(wine.get("foods", ())):
-        met = 2
-    for name, field in FIELDS_BY_TASTE.items():
-        if wine.get(field) in pairing.get(name, ()):
-            met += 1
-    return met
+    points = 0
+    own_foods = set(wine.get("foods", ()))
+    if own_foods.intersection(foods):
+        points += FOOD_POINTS
+    for taste, field in FIELDS_BY_TASTE.items():
+        if wine.get(field) in pairing.get(taste, ()):
+            points += 1
+    return points

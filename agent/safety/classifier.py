@@ -1,9 +1,9 @@
 """Classify the concern of a message: a softmax regression on hashed n-grams.
 
-The features of a text are its n-grams of characters and of words. Each n-gram is hashed to a bucket,
-and each bucket has a weight for every label. `agent.safety.train` fits the weights to the messages
-of `tests/evals/concerns`. numpy works on all n-grams at once: the longest text takes about 1 ms.
-The only I/O is reading the file of weights, once.
+The features of a text are its n-grams of characters and of words. Each n-gram is hashed to a
+bucket, and each bucket has a weight for every label. `agent.safety.train` fits the weights to the
+messages of `tests/evals/concerns`. numpy works on all n-grams at once, so the longest text takes
+about 1 ms. The only I/O is reading the file of weights, once.
 """
 
 from dataclasses import dataclass

@@ -15,7 +15,7 @@ from agent.text import pattern
 MAX_CHUNK_CHARS: Final = 1500
 """The maximum length of a chunk, not counting a short rest of its section."""
 MAX_REST_CHARS: Final = 200
-"""A rest of a section up to this length joins the last chunk."""
+"""A rest of a section up to this length joins the last chunk, if chunks are long enough for it."""
 BLANK_LINE: Final = pattern(r"\n\s*\n\s*")
 
 
@@ -29,48 +29,57 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A text under a chain of headings: a whole section, or a chunk of it."""
+    """A text under a chain of headings. A chunk of a section is a shorter `Section`."""
 
     headings: tuple[str, ...]
+    """The headings above the text, the highest first: ("Grapes", "Reds")."""
     text: str
 
 
 def outline(blocks: Iterable[Block], title: str = "") -> tuple[str, list[Section]]:
-    """Group blocks by their headings; return the title and the sections.
+    """Group blocks into sections by their headings, and return the title and the sections.
 
-    `title` defaults to the first heading of level 1. The heading that repeats the title is left out
-    of the chains. A heading without text below it is kept as text.
+    If `title` is empty, the first heading of level 1 is the title. The heading that repeats the
+    title is left out of the chains of headings. A heading without text below it is kept as text.
     """
     blocks = [block for block in blocks if block.text.strip()]
     main_headings = [block for block in blocks if block.level == 1]
     if not title and main_headings:
         title = main_headings[0].text
-    repeated = None
+    title_heading = None
     for heading in main_headings:
         if heading.text == title:
-            repeated = heading
+            title_heading = heading
             break
     sections: list[Section] = []
     chain: list[Block] = []
     paragraphs: list[str] = []
-    for block, next_block in pairwise([*blocks, Block("", 1)]):
-        if block.level:
+    # After the last block, an empty heading ends the last section.
+    for block, next_block in pairwise([*blocks, Block("", level=1)]):
+        is_heading = block.level > 0
+        is_next_heading = next_block.level > 0
+        if is_heading:
             chain = [heading for heading in chain if heading.level < block.level]
             chain.append(block)
-        is_empty_heading = 0 < next_block.level <= block.level
-        if not block.level or is_empty_heading:
+        # A heading is empty if a heading of the same or a higher rank follows it directly.
+        is_empty = is_heading and is_next_heading and next_block.level <= block.level
+        if is_empty or not is_heading:
             paragraphs.append(block.text)
-        if next_block.level and paragraphs:  # the section ends
-            headings = [heading.text for heading in chain if heading is not repeated]
-            sections.append(Section(tuple(headings), "\n\n".join(paragraphs)))
+        if is_next_heading and paragraphs:  # the section ends
+            # Compare by identity: a later heading with the same text does not repeat the title.
+            headings = tuple(
+                heading.text for heading in chain if heading is not title_heading
+            )
+            sections.append(Section(headings, "\n\n".join(paragraphs)))
             paragraphs = []
     return title, sections
 
 
 def chunk(sections: Sequence[Section], limit: int = MAX_CHUNK_CHARS) -> list[Section]:
-    """Cut the sections of a document into chunks of at most `limit + MAX_REST_CHARS`.
+    """Cut the sections of a document into chunks of at most `limit + MAX_REST_CHARS` characters.
 
-    A chunk ends with a paragraph, or else a sentence, or else a line. No chunk spans two sections.
+    A chunk ends where a paragraph ends, or else a sentence, a line or a word. No chunk spans two
+    sections.
     """
     chunks: list[Section] = []
     for section in sections:
@@ -80,7 +89,10 @@ def chunk(sections: Sequence[Section], limit: int = MAX_CHUNK_CHARS) -> list[Sec
 
 
 def _split(text: str, limit: int) -> Iterator[str]:
-    while len(text) > limit + min(MAX_REST_CHARS, limit // 4):
+    """Yield the parts of a text, each with at most `limit` characters and a short rest."""
+    # A rest must be short beside a chunk, also when a small limit is chosen.
+    max_rest = min(MAX_REST_CHARS, limit // 4)
+    while len(text) > limit + max_rest:
         cut = _find_cut(text[: limit + MAX_REST_CHARS], limit)
         yield text[:cut].rstrip()
         text = text[cut:].lstrip()
@@ -89,7 +101,11 @@ def _split(text: str, limit: int) -> Iterator[str]:
 
 
 def _find_cut(window: str, limit: int) -> int:
-    """Return where to cut the text that begins with `window`, after a third of `limit` or later."""
+    """Return the position, at most `limit`, at which to cut the text that begins with `window`.
+
+    `window` is longer than `limit`, so that it shows what follows a possible end of a sentence. To
+    avoid tiny chunks, no position before a third of `limit` is chosen.
+    """
     paragraph_end = 0
     for match in BLANK_LINE.finditer(window):
         if match.start() <= limit:
