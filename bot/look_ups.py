@@ -131,7 +131,8 @@ def parse_find(arguments: str) -> tuple[str | None, str]:
             category = find_category(" ".join(words[:count]))
         except ValueError:
             continue  # these words are not a category: try fewer
-        place = " ".join(words[count:]).replace(" ,", ",").strip(" ,")
+        rest = " ".join(words[count:])
+        place = rest.replace(" ,", ",").strip(" ,")
         preposition = PREPOSITION.match(place)
         if preposition:
             place = place[preposition.end() :]

@@ -25,7 +25,10 @@ CLICKED_CHARS: Final = 26
 def statistics_rows(columns: Sequence[TurnStatistics]) -> list[tuple[str, list[str]]]:
     """Return the rows of a table with a column for each time: a name and its values."""
     described = [_describe(statistics) for statistics in columns]
-    return [(name, [column[name] for column in described]) for name in described[0]]
+    rows: list[tuple[str, list[str]]] = []
+    for name in described[0]:
+        rows.append((name, [column[name] for column in described]))
+    return rows
 
 
 def statistics_table(week: WeekStatistics) -> str:

@@ -257,7 +257,8 @@ class TurnRunner:
         """Collect the concerns that are new in this turn."""
         new_concerns = state.turn_concerns - state.earlier_concerns
         if new_concerns and turn.chat_id:
-            turn.change(self.safety.remember(turn.chat_id, turn.user_id, new_concerns))
+            change = self.safety.remember(turn.chat_id, turn.user_id, new_concerns)
+            turn.change(change)
 
     def _lacked_budget(self, run: Run, budget: RemainingBudget, reply: Reply) -> bool:
         """Return whether the budget forced a rule-based answer although models are configured."""

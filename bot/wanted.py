@@ -66,7 +66,8 @@ def group_wishes(wishes: Sequence[UnmetWish]) -> list[WishGroup]:
     groups: list[WishGroup] = []
     for indices in indices_by_stem.values():
         about = _name_shared([words_by_wish[index] for index in indices])
-        groups.append(WishGroup(about, tuple([wishes[index] for index in indices])))
+        members = [wishes[index] for index in indices]
+        groups.append(WishGroup(about, tuple(members)))
     groups.sort(key=lambda group: len(group.wishes), reverse=True)
     groups.sort(key=lambda group: group.about == OTHER)  # these at last
     return groups

@@ -128,8 +128,8 @@ class RowQueue(SqlRepository):
     async def count_by_state(self) -> Mapping[str, int]:
         """Return the number of rows in each state."""
         state = self._columns.state
-        rows = await self._rows(select(state, func.count()).group_by(state))
-        return {str(name): count for name, count in rows}
+        counts = select(state, func.count()).group_by(state)
+        return {str(name): count for name, count in await self._rows(counts)}
 
     async def _change(
         self, rows: Rows, values: Mapping[str, object], *, due_at: datetime

@@ -102,7 +102,10 @@ def _find_reason(error: Exception) -> str:
 
 
 async def _find_schema(connection: AsyncConnection) -> Schema:
-    tables = await connection.run_sync(lambda sync: sa.inspect(sync).get_table_names())
+    def list_tables(connection: sa.Connection) -> list[str]:
+        return sa.inspect(connection).get_table_names()
+
+    tables = await connection.run_sync(list_tables)
     if "alembic_version" not in tables:
         return Schema(None)
     revision = await connection.scalar(

@@ -137,4 +137,6 @@ def choose_best(
         indices = indices[eligible >= score_at_limit]
     best_first = np.argsort(-scores[indices], kind="stable")
     best = indices[best_first][:limit]
-    return dict(zip(numbers[best].tolist(), scores[best].tolist(), strict=True))
+    best_numbers = numbers[best].tolist()
+    best_scores = scores[best].tolist()
+    return dict(zip(best_numbers, best_scores, strict=True))

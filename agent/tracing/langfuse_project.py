@@ -98,7 +98,8 @@ def fetch_prompt(
     except NotFoundError:
         return None
     text = found.prompt if isinstance(found.prompt, str) else ""
-    return Prompt(text, PromptRef(name, found.version, label or "", is_fallback=False))
+    ref = PromptRef(name, found.version, label or "", is_fallback=False)
+    return Prompt(text, ref)
 
 
 class ManagedPrompts:

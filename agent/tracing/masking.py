@@ -100,7 +100,8 @@ class Masking:
         if isinstance(value, Mapping):
             masked: dict[str, Any] = {}
             for key, item in value.items():
-                masked[self.mask_text(str(key))] = self.mask_value(item, depth + 1)
+                masked_key = self.mask_text(str(key))
+                masked[masked_key] = self.mask_value(item, depth + 1)
             return masked
         if isinstance(value, list | tuple):
             return [self.mask_value(item, depth + 1) for item in value]
@@ -247,7 +248,9 @@ def _find_card(text: str) -> str:
 
 def _is_card(number: str) -> bool:
     digits = [int(sign) for sign in number if sign.isdigit()]
-    if not 13 <= len(digits) <= 19 or digits[0] not in (3, 4, 5, 6):
+    if not 13 <= len(digits) <= 19:
+        return False
+    if digits[0] not in (3, 4, 5, 6):  # of no large issuer
         return False
     # Luhn: from the right, each second digit is doubled, and the digits of that are added up.
     total = sum(digits[-1::-2])

@@ -69,8 +69,8 @@ def doctor(
     if print_settings:
         rows = []
         for name, field in Settings.model_fields.items():
-            value = _format_setting(getattr(settings, name))
-            rows.append((name.upper(), hide_user_info(value), field.description or ""))
+            value = hide_user_info(_format_setting(getattr(settings, name)))
+            rows.append((name.upper(), value, field.description or ""))
         print_table(build_table(("Variable", "Value", "What it does"), rows))
         return
     typer.echo("✓ settings: every value is well-formed")
@@ -246,10 +246,11 @@ async def _check_langfuse(settings: Settings) -> str:
         health = await client.api.health.health(request_options={"max_retries": 0})
     names = ", ".join(project.name for project in projects.data)
     server = f"{names or settings.langfuse_base_url} (Langfuse {health.version})"
-    numbers = [
-        part for part in health.version.lstrip("v").split(".") if part.isdecimal()
-    ]
-    if numbers and tuple(map(int, numbers)) < LOWEST_LANGFUSE:
+    numbers: list[int] = []
+    for part in health.version.lstrip("v").split("."):
+        if part.isdecimal():
+            numbers.append(int(part))
+    if numbers and tuple(numbers) < LOWEST_LANGFUSE:
         lowest = ".".join(map(str, LOWEST_LANGFUSE))
         raise SettingsError(f"{server} is too old: update it to {lowest} or later")
     return server

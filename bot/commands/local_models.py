@@ -51,7 +51,8 @@ async def _find_server(http: httpx2.AsyncClient, port: int) -> ModelServer | Non
     base_url = f"http://127.0.0.1:{port}/v1"
     try:
         response = await http.get(f"{base_url}/models")
-        names = [str(model["id"]) for model in response.json()["data"][:MAX_MODELS]]
+        listed = response.json()["data"]
+        names = [str(model["id"]) for model in listed[:MAX_MODELS]]
     except (httpx2.HTTPError, ValueError, LookupError, TypeError):
         return None
     chat_models = tuple(filter(_is_chat_model, names))

@@ -304,7 +304,8 @@ def _problem_table(problems: Sequence[Problem]) -> Table:
         by_kind.setdefault((problem.column, problem.kind), []).append(problem)
     rows: list[tuple[str, str, str, str]] = []
     for (column, kind), group in by_kind.items():
-        rows.append((str(len(group)), column, kind, _name_examples(group)))
+        examples = _name_examples(group)
+        rows.append((str(len(group)), column, kind, examples))
     count = Column("Rows", justify="right")
     return build_table([count, "Column", "What is wrong", "Such as"], rows)
 
@@ -326,7 +327,8 @@ def _left_out_table(left_out: Sequence[LeftOut]) -> Table:
         by_reason.setdefault(product.reason, []).append(product.name)
     rows: list[tuple[str, str, str]] = []
     for reason, names in by_reason.items():
-        rows.append((str(len(names)), reason, "; ".join(names[:EXAMPLES])))
+        examples = "; ".join(names[:EXAMPLES])
+        rows.append((str(len(names)), reason, examples))
     count = Column("Products", justify="right")
     return build_table([count, "Because", "Such as"], rows)
 

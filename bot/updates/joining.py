@@ -79,8 +79,8 @@ def lane_of(payload: Payload) -> str:
 
 def _command_of(payload: Payload) -> str:
     """Return the first word of a message, without the name of a bot: "/stop" for "/Stop@bot"."""
-    text = str(section(payload, "message").get("text", ""))[:64]
-    command, _, _ = text.partition(" ")
+    text = section(payload, "message").get("text", "")
+    command, _, _ = str(text)[:64].partition(" ")
     without_bot, _, _ = command.partition("@")
     return without_bot.lower()
 
@@ -88,8 +88,10 @@ def _command_of(payload: Payload) -> str:
 def _is_quick_press(payload: Payload) -> bool:
     """Return True for a pressed button that does not ask a question."""
     press = section(payload, "callback_query")
-    button, _, _ = str(press.get("data", "")).partition(":")
-    return "data" in press and button != FOLLOW_UP
+    if "data" not in press:
+        return False
+    button, _, _ = str(press["data"]).partition(":")
+    return button != FOLLOW_UP
 
 
 def is_quick(lane: str) -> bool:

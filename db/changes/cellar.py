@@ -59,7 +59,8 @@ class ImportCellar(StoredChange):
         if kept_json is None or self.mode is None:
             return
         items = ITEMS_ADAPTER.validate_json(kept_json)
-        await StoreList(self.user_id, items, self.mode, self.undo_id).apply(transaction)
+        store = StoreList(self.user_id, items, self.mode, self.undo_id)
+        await store.apply(transaction)
 
 
 @dataclass(frozen=True, slots=True)

@@ -137,7 +137,8 @@ class ForgetUser(StoredChange):
                 row_may_go = may_delete.get(model, true())
                 await session.execute(delete(model).where(is_theirs, row_may_go))
         now = transaction.now
-        await upsert(session, DeletionRow(user=self.user, at=now, due_at=now, tries=0))
+        deletion = DeletionRow(user=self.user, at=now, due_at=now, tries=0)
+        await upsert(session, deletion)
 
     async def _anonymise(self, session: AsyncSession, owned: OwnedRows) -> None:
         """Empty the rows that stay, or stay for a while: nothing in them tells whose they were."""

@@ -86,7 +86,8 @@ async def _update_taste_and_scores(transaction: Transaction, turn_id: int) -> No
     """Store what follows from the feedback on a turn, as its row now has it."""
     session = transaction.session
     now = transaction.now
-    turn = await session.scalar(select(TurnRow).where(TurnRow.turn_id == turn_id))
+    query = select(TurnRow).where(TurnRow.turn_id == turn_id)
+    turn = await session.scalar(query)
     if turn is None:
         return
     await session.refresh(turn)
@@ -102,8 +103,11 @@ async def _rate_taste(session: AsyncSession, turn: TurnRow, now: datetime) -> No
         return
     id_lists = select(MessageRow.wine_ids).where(MessageRow.turn_id == turn.turn_id)
     ids = set(chain(*await session.scalars(id_lists)))
-    blends = await session.scalars(select(WineRow.grapes).where(WineRow.id.in_(ids)))
-    main_grapes = {grapes[0] for grapes in blends if grapes}
+    blends = select(WineRow.grapes).where(WineRow.id.in_(ids))
+    main_grapes: set[str] = set()
+    for grapes in await session.scalars(blends):
+        if grapes:
+            main_grapes.add(grapes[0])
     for grape in sorted(main_grapes):
         rating = TasteRatingRow(
             user_id=turn.user_id,

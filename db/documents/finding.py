@@ -33,7 +33,8 @@ class VectorIndex:
                 current[number] = vector
         matrix = np.frombuffer(b"".join(current.values()), np.float32)
         self._numbers = np.fromiter(current, np.int64, len(current))
-        self._matrix = matrix.reshape(len(current), len(newest) // matrix.itemsize)
+        dimensions = len(newest) // matrix.itemsize
+        self._matrix = matrix.reshape(len(current), dimensions)
 
     def search(self, vector: Sequence[float], limit: int) -> dict[int, float]:
         """Return the chunks nearest to `vector` with their cosines, the nearest first."""

@@ -270,7 +270,9 @@ def read_docx(data: bytes) -> Content:
         if isinstance(item, Paragraph):
             blocks.append(_word_block(item))
         else:
-            lines = [_line([cell.text for cell in row.cells]) for row in item.rows]
+            lines: list[str] = []
+            for row in item.rows:
+                lines.append(_line([cell.text for cell in row.cells]))
             blocks.append(Block("\n".join(lines)))
     return Content(blocks, document.core_properties.title or "")
 

@@ -112,7 +112,8 @@ class SqlDocumentStore(SqlRepository):
             self._index = finding.ChunkIndex(self.sessions, self._model)
         vectors = await self._embed(queries, SEARCH_SECONDS)
         scores = await self._index.search(queries, vectors, CANDIDATES)
-        rows = await self._rows(_WITH_DOCUMENT.where(ChunkRow.number.in_(scores)))
+        is_found = ChunkRow.number.in_(scores)
+        rows = await self._rows(_WITH_DOCUMENT.where(is_found))
         rows_by_number = {row.number: row for row in rows}
         ranked: list[RankedRow] = []
         for number, score in scores.items():
@@ -180,7 +181,9 @@ class SqlDocumentStore(SqlRepository):
             if not rows:
                 break
             last_number = rows[-1].number
-            texts = ["\n".join([row.title, *row.headings, row.text]) for row in rows]
+            texts: list[str] = []
+            for row in rows:
+                texts.append("\n".join([row.title, *row.headings, row.text]))
             vectors = await self._embed(texts, INDEX_SECONDS)
             if not vectors:
                 failed_batches += 1

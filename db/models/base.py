@@ -11,10 +11,8 @@ Key = Annotated[
     int, mapped_column(sa.BigInteger, primary_key=True, autoincrement=False)
 ]
 TextKey = Annotated[str, mapped_column(primary_key=True)]
-Counter = Annotated[
-    int,
-    mapped_column(sa.BigInteger().with_variant(sa.Integer, "sqlite"), primary_key=True),
-]
+_COUNTER_TYPE: Final = sa.BigInteger().with_variant(sa.Integer, "sqlite")
+Counter = Annotated[int, mapped_column(_COUNTER_TYPE, primary_key=True)]
 """An auto-incremented key. SQLite only increments a key whose type is INTEGER."""
 
 

@@ -76,7 +76,10 @@ class TurnRow(MappedAsDataclass, Base, kw_only=True):
     """
 
     __tablename__ = "turns"
-    __table_args__ = (sa.Index(None, "user_id", "at"), sa.Index(None, "chat_id", "at"))
+    __table_args__ = (
+        sa.Index(None, "user_id", "at"),
+        sa.Index(None, "chat_id", "at"),
+    )
 
     turn_id: Mapped[Key]
     chat_id: Mapped[BigInt] = mapped_column(default=0)

@@ -131,8 +131,13 @@ class MessageRepository(SqlRepository):
 
     async def find_last_turn(self, chat_id: int, *, thread_id: int = 0) -> int | None:
         """Return the id of the last turn in the history of a conversation; None if it is empty."""
-        newest = select(MessageRow.turn_id).where(_is_in(chat_id, thread_id))
-        return await self._first_value(newest.order_by(MessageRow.id.desc()).limit(1))
+        newest = (
+            select(MessageRow.turn_id)
+            .where(_is_in(chat_id, thread_id))
+            .order_by(MessageRow.id.desc())
+            .limit(1)
+        )
+        return await self._first_value(newest)
 
 
 def _is_in(chat_id: int, thread_id: int) -> ColumnElement[bool]:
@@ -176,9 +181,10 @@ class MemoryRepository(CellarRepository):
         facts = union_all(stated, chosen, liked).order_by("at")
         async with self.sessions() as session:
             rows = (await session.execute(facts)).all()
-        return [
-            Fact(cast("FactKind", kind), value, said) for kind, value, said, _ in rows
-        ]
+        known: list[Fact] = []
+        for fact_kind, value, said, _ in rows:
+            known.append(Fact(cast("FactKind", fact_kind), value, said))
+        return known
 
     async def list_settings(self, names: Collection[str]) -> dict[int, dict[str, str]]:
         """Return some settings of all users who have chosen them, by name."""
@@ -289,15 +295,22 @@ class MemoryUpkeep(SqlRepository):
     async def postpone_deletion(self, deletion: DeletionRow, seconds: float) -> None:
         """Schedule another try of a deletion in `seconds`."""
         later = self.now() + timedelta(seconds=seconds)
-        is_this = (DeletionRow.user == deletion.user) & (DeletionRow.at == deletion.at)
-        postpone = update(DeletionRow).where(is_this)
-        await self._write(postpone.values(due_at=later, tries=deletion.tries + 1))
+        postpone = (
+            update(DeletionRow)
+            .where(_is_same(deletion))
+            .values(due_at=later, tries=deletion.tries + 1)
+        )
+        await self._write(postpone)
 
     async def finish_deletion(self, deletion: DeletionRow) -> None:
         """Remove a completed deletion, unless it was requested again meanwhile."""
-        is_this = (DeletionRow.user == deletion.user) & (DeletionRow.at == deletion.at)
-        await self._write(delete(DeletionRow).where(is_this))
+        await self._write(delete(DeletionRow).where(_is_same(deletion)))
         await self.sessions.checkpoint()
+
+
+def _is_same(deletion: DeletionRow) -> ColumnElement[bool]:
+    """Return the condition that a deletion was not requested again since it was read."""
+    return (DeletionRow.user == deletion.user) & (DeletionRow.at == deletion.at)
 
 
 async def _claim_season(session: AsyncSession, user_id: int, season: str) -> bool:

@@ -107,10 +107,11 @@ def _find_by_digest(wines: Iterable[Wine], digest: str) -> Wine | None:
 
 async def load_wines(session: AsyncSession, wine_ids: Sequence[str]) -> dict[str, Wine]:
     """Return stored wines by their ids, without unknown ids."""
-    wine_rows = await session.execute(_WINES.where(WineRow.id.in_(wine_ids)))
-    offer_rows = await session.execute(_OFFERS.where(OfferRow.wine_id.in_(wine_ids)))
-    wines = _to_wines(wine_rows.mappings().all(), offer_rows.mappings().all())
-    return {wine.id: wine for wine in wines}
+    wines = await session.execute(_WINES.where(WineRow.id.in_(wine_ids)))
+    wine_rows = wines.mappings().all()
+    offers = await session.execute(_OFFERS.where(OfferRow.wine_id.in_(wine_ids)))
+    offer_rows = offers.mappings().all()
+    return {wine.id: wine for wine in _to_wines(wine_rows, offer_rows)}
 
 
 def _to_wines(wines: Sequence[RowMapping], offers: Sequence[RowMapping]) -> list[Wine]:

@@ -136,8 +136,8 @@ async def _store_wines(
 
 async def _replace_offers(session: AsyncSession, wines: Sequence[Wine]) -> None:
     """Store the offers of wines instead of their earlier ones."""
-    ids = [wine.id for wine in wines]
-    await session.execute(delete(OfferRow).where(OfferRow.wine_id.in_(ids)))
+    is_earlier = OfferRow.wine_id.in_([wine.id for wine in wines])
+    await session.execute(delete(OfferRow).where(is_earlier))
     rows: list[dict[str, object]] = []
     for wine in wines:
         for position, offer in enumerate(wine.offers):

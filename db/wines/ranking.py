@@ -359,7 +359,11 @@ def choose_varied(ranked: Sequence[tuple[Ranks, Candidate]], limit: int) -> list
         is_alcohol_free = entry.wine.style is Style.ALCOHOL_FREE  # rarely wanted
         return producer, place + band, band, is_alcohol_free
 
-    for _, equals in groupby(ranked, key=lambda item: (item[0], item[1].ranks)):
+    def all_ranks(item: tuple[Ranks, Candidate]) -> tuple[Ranks, Ranks]:
+        ranks, candidate = item
+        return ranks, candidate.ranks
+
+    for _, equals in groupby(ranked, key=all_ranks):
         remaining = [candidate.entry for _, candidate in equals]
         while remaining and len(chosen) < limit:
             entry = min(remaining, key=count_repeats)

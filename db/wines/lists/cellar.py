@@ -89,7 +89,11 @@ def read_cellar(data: bytes) -> CellarFile:
             else:
                 unread_count += 1
     if used_columns:
-        return CellarFile([*items.values()], unread_count, [*used_columns.items()])
+        return CellarFile(
+            items=list(items.values()),
+            unread_count=unread_count,
+            columns=list(used_columns.items()),
+        )
     plain_list = read_lines(data)
     if not plain_list.items:
         raise CatalogueFileError(Problem("no column of the file holds names of wines"))
@@ -120,7 +124,7 @@ def read_lines(data: bytes) -> CellarFile:
     is_other_text = unread_count > len(items) or not lists_wines(names)
     if is_other_text:
         return CellarFile()
-    return CellarFile([*items.values()], unread_count)
+    return CellarFile(list(items.values()), unread_count)
 
 
 def _match(table: Table) -> list[str]:
@@ -224,7 +228,8 @@ def _to_wine(row: Mapping[str, str]) -> Wine:
         is_of_wine = name in wine_fields() and name != "notes"
         if is_of_wine and cell and _is_readable(name, cell):
             used[name] = cell
-    offer = OfferCells(price=_read_price(used), currency=used.get("currency", ""))
+    currency = used.get("currency", "")
+    offer = OfferCells(price=_read_price(used), currency=currency)
     wine = parse_cells(used, [read_offer(offer)])
     changes: dict[str, object] = {
         "producer": row.get("producer", ""),
@@ -255,7 +260,9 @@ def _read_price(row: Mapping[str, str]) -> str:
 
 def _read_size(row: Mapping[str, str]) -> int | None:
     """Return the size of a bottle in millilitres if it is not the usual one."""
-    packing = read_packing(row.get("size", "")) or read_packing(row["name"])
+    packing = read_packing(row.get("size", ""))
+    if packing is None:
+        packing = read_packing(row["name"])
     if packing is None or packing.kind is OfferKind.CASE:
         return None
     size = packing.size_ml or USUAL_SIZES.get(packing.kind)
@@ -267,7 +274,8 @@ def _read_size(row: Mapping[str, str]) -> int | None:
 def _read_place(row: Mapping[str, str]) -> str:
     """Return where bottles lie: the location and the bin."""
     parts: list[str] = []
-    for part in (row.get("location", ""), row.get("bin", "")):
+    for column in ("location", "bin"):
+        part = row.get(column, "")
         if part and part.lower() not in NO_PLACE and part not in parts:
             parts.append(part)
     return ", ".join(parts)[:MAX_PLACE_CHARS]

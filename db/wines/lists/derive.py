@@ -73,7 +73,9 @@ def complete(cells: Mapping[str, str], clues: Sequence[str]) -> Completed:
     found = _derive_place(known, facts.countries, place)
     grapes = _find_grapes(known, facts.grapes, place)
     found["grapes"] = "; ".join(grapes)
-    style = known.get("style", "") or _find_style(clues, cells, place, grapes)
+    style = known.get("style", "")
+    if not style:
+        style = _find_style(clues, cells, place, grapes)
     found["style"] = style
     found["colour"] = _find_colour(style, facts.styles)
     if facts.sweetness:
@@ -212,7 +214,8 @@ def starts_with_fact(text: str) -> bool:
 
 def _match_length(stems: tuple[str, ...], start: int) -> int:
     """Return the number of words of the longest name that begins at `start`, or 0."""
-    for length in range(min(MAX_WORDS, len(stems) - start), 0, -1):
+    longest = min(MAX_WORDS, len(stems) - start)
+    for length in range(longest, 0, -1):
         if stems[start : start + length] in _facts_by_name():
             return length
     return 0

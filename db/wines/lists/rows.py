@@ -133,9 +133,13 @@ def parse_cells(
     Raises:
         ValidationError: a cell is unreadable, or the name is missing.
     """
-    defaults: dict[str, object] = {"producer": "", "country": ""}
-    own = {field: cell for field, cell in cells.items() if field not in OFFER_FIELDS}
-    row = ListRow.model_validate(defaults | own | {"offers": offers or [{}]})
+
+    values: dict[str, object] = {"producer": "", "country": ""}
+    for field, cell in cells.items():
+        if field not in OFFER_FIELDS:
+            values[field] = cell
+    values["offers"] = offers or [{}]
+    row = ListRow.model_validate(values)
     return Wine.model_validate(row.model_dump())
 
 

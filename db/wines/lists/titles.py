@@ -50,7 +50,8 @@ class Title:
 
 def is_year(text: str, oldest: int = OLDEST_VINTAGE) -> bool:
     """Return whether a text is a year in which a wine for sale may have been made."""
-    if len(text) != len("2026") or not (text.isascii() and text.isdigit()):
+    has_digits_only = text.isascii() and text.isdigit()
+    if not has_digits_only or len(text) != len("2026"):
         return False
     return oldest <= int(text) <= datetime.now(UTC).year
 
@@ -80,7 +81,8 @@ def take_vintage(title: str) -> tuple[str, str]:
     founding_words = load_words()["producers"]["before_founding"]
     last: Match | None = None
     for year in YEAR.finditer(title):
-        word_before = normalize(title[: year.start()]).rpartition(" ")[2]
+        before = normalize(title[: year.start()])
+        _, _, word_before = before.rpartition(" ")
         if _to_year(year[0]) and word_before not in founding_words:
             last = year
     if last:
@@ -196,7 +198,8 @@ def _find_within(tokens: list[str]) -> str:
 
 def _has_mark(part: str) -> bool:
     """Return whether a part of a title has a word like "Weingut"."""
-    return not load_words()["producers"]["words"].isdisjoint(normalize(part).split())
+    marks = load_words()["producers"]["words"]
+    return not marks.isdisjoint(normalize(part).split())
 
 
 def _find_name(tokens: list[str]) -> int | None:

@@ -158,9 +158,12 @@ def _find_offer_columns(
 
 def _names_only_packing(title: str) -> bool:
     """Return whether a column name consists of a size and a kind such as "Glas" or "Flasche"."""
-    ignored = load_words()["ignored"]["words"] | load_words()["ignored"]["price_words"]
+    ignored = load_words()["ignored"]
     without_size = LITRES.sub(" ", SIZE.sub(" ", title))
-    telling = [word for word in normalize(without_size).split() if word not in ignored]
+    telling: list[str] = []
+    for word in normalize(without_size).split():
+        if word not in ignored["words"] and word not in ignored["price_words"]:
+            telling.append(word)
     if not telling:
         return True
     kind = " ".join(telling)

@@ -194,7 +194,8 @@ def split_facts(text: str) -> tuple[dict[str, str], str]:
             facts.append((name, value.strip()))
         else:
             prose.append(line)
-    return read_facts(facts), " ".join(" ".join(prose).split())
+    one_line = " ".join(" ".join(prose).split())
+    return read_facts(facts), one_line
 
 
 def make_note(prose: str) -> str:

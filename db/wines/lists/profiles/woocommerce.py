@@ -55,7 +55,8 @@ class Product:
     @property
     def kinds(self) -> list[str]:
         """Return the types of the product: "simple", "variable", "variation", "virtual" …."""
-        return [kind.strip().lower() for kind in self.cells.get("type", "").split(",")]
+        kinds = self.cells.get("type", "").lower().split(",")
+        return [kind.strip() for kind in kinds]
 
     @property
     def categories(self) -> list[str]:
@@ -162,9 +163,12 @@ def _list_wine(product: Product) -> Iterator[ListedWine]:
     described, prose = split_facts(html_to_text(cells.get("description", "")))
     _, short = split_facts(html_to_text(cells.get("short_description", "")))
     facts = described | read_facts(_own_attributes(product))
-    producer = facts.pop("producer", "") or cells.get("brand", "").partition(",")[0]
-    title = split_title(cells.get("name", ""), producer)
-    packing = read_packing(facts.pop("size", "")) or read_packing(cells.get("name", ""))
+    first_brand, _, _ = cells.get("brand", "").partition(",")
+    producer = facts.pop("producer", "") or first_brand
+    name = cells.get("name", "")
+    title = split_title(name, producer)
+    size = facts.pop("size", "")
+    packing = read_packing(size) or read_packing(name)
     own = {
         "name": title.name,
         "producer": title.producer,
@@ -244,7 +248,8 @@ def _read_date(text: str) -> date | None:
     if found is None:
         return None
     try:
-        return date(int(found[1]), int(found[2]), int(found[3]))
+        year, month, day = map(int, found.groups())
+        return date(year, month, day)
     except ValueError:
         return None
 
