@@ -31,12 +31,12 @@ MIN_CARD_DIGITS: Final = 13
 
 # The names of the character classes are those of the reference.
 _DASHES: Final = r"[\x{200c}\x{200d}\x{2010}-\x{2015}]"
-"""What a domain or a path may contain of the block General Punctuation: joiners and dashes."""
+"""The characters of the block General Punctuation that a domain or a path may contain."""
 _LETTER: Final = rf"(?:[A-Za-z]|{_DASHES}|[^\x00-\x{{bf}}\x{{2000}}-\x{{206f}}])"
 _LABEL_END: Final = rf"(?:[0-9_~]|{_LETTER})"
 _DOMAIN_SYMBOL: Final = rf"(?:[.-]|{_LABEL_END})"
 _NOT_IN_USERS: Final = frozenset("/[]{}()'`<>\"@«»")
-"""What ends the user in "user@wine.com", read from the right."""
+"""The characters that end the user in "user@wine.com", read from the right."""
 _PATH_SYMBOL: Final = (
     rf"(?:[^\x00-\x20\x{{a0}}<>\"\x{{ab}}\x{{bb}}\x{{2000}}-\x{{206f}}]|{_DASHES})"
 )
@@ -74,7 +74,7 @@ _PHONE_NUMBER: Final = pattern(
 )
 _CARD_NUMBER: Final = pattern(r"[0-9][0-9 -]{11,}[0-9]")
 _END_SYMBOLS: Final = ".:;,('?!`"
-"""What does not belong to an address at its end."""
+"""The characters that do not belong to an address at its end."""
 _CLOSERS: Final = {")": "(", "]": "[", "}": "{"}
 
 
@@ -84,7 +84,7 @@ def find_auto_links(text: str, limit: int | None = None) -> list[AutoLink]:
     Overlapping and touching parts are one link: which of them a client prefers is its own choice.
     A text with more than `limit` of them is one link as a whole.
     """
-    found: list[AutoLink] = []
+    found = []
     for link in chain(_find_without_spaces(text), _find_numbers(text)):
         found.append(link)
         if limit is not None and len(found) > limit:
@@ -138,7 +138,9 @@ def _find_marked(word: str) -> Iterator[AutoLink]:
         while start >= 0:
             end = find_end(word, start)
             if end > start:
-                kind: LinkKind = "address" if symbol == "@" else "tag"
+                kind: LinkKind = "tag"
+                if symbol == "@":
+                    kind = "address"
                 yield AutoLink(start, end, kind)
             start = word.find(symbol, max(end, start + 1))
 
@@ -152,7 +154,8 @@ def _end_of_name(word: str, start: int) -> int:
 
 
 def _end_of_command(word: str, start: int) -> int:
-    if start and (_is_word(word[start - 1]) or word[start - 1] in "/<>"):
+    before = word[max(0, start - 1) : start]
+    if before and (_is_word(before) or before in "/<>"):
         return start
     end = _skip(word, start + 1, _ASCII_WORD.__contains__)
     return _end_of_tag(word, start, end)
@@ -218,11 +221,10 @@ def _find_start(word: str, start: int) -> int:
 
 def _find_end(word: str, start: int, end: int) -> int:
     """Return where the address in `word[start:end]` ends, without the punctuation around it."""
-    surplus = {}
+    surplus: dict[str, int] = {}
     for closer, opener in _CLOSERS.items():
-        surplus[closer] = word.count(closer, start, end) - word.count(
-            opener, start, end
-        )
+        surplus[closer] = word.count(closer, start, end)
+        surplus[closer] -= word.count(opener, start, end)
     while end > start:
         last = word[end - 1]
         if last in surplus and surplus[last] > 0:
@@ -237,8 +239,9 @@ def _find_numbers(text: str) -> Iterator[AutoLink]:
     """Yield the numbers to call or to pay with."""
     text = text.replace("\t", " ")  # as the reference does
     for match in _PHONE_NUMBER.finditer(text):
-        has_plus = match[0].startswith("+")
-        min_digits = MIN_PHONE_DIGITS if has_plus else MIN_PHONE_DIGITS_WITHOUT_PLUS
+        min_digits = MIN_PHONE_DIGITS_WITHOUT_PLUS
+        if match[0].startswith("+"):
+            min_digits = MIN_PHONE_DIGITS
         if _count_digits(match[0]) >= min_digits:
             yield AutoLink(match.start(), match.end(), "address")
     for match in _CARD_NUMBER.finditer(text):

@@ -55,7 +55,8 @@ def read_regular_file(path: Path, max_bytes: int) -> bytes:
     """
     try:
         # Without O_NONBLOCK, opening a pipe would wait for somebody who writes into it.
-        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        with os.fdopen(descriptor, "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise Unreadable("is not a file")
             data = file.read(max_bytes + 1)
@@ -95,9 +96,8 @@ async def parse_in_process(
     )
     try:
         async with asyncio.timeout(2 * seconds):  # the machine may be busy
-            output, _ = await asyncio.gather(
-                _read_output(process), _write_input(process, data)
-            )
+            reading = _read_output(process)
+            output, _ = await asyncio.gather(reading, _write_input(process, data))
             await process.wait()
     except TimeoutError:
         raise TooCostly(f"takes more than {2 * seconds} s to read") from None
@@ -116,8 +116,11 @@ async def parse_in_process(
 
 def _child_environment() -> dict[str, str]:
     """Return the environment of a parser: it finds our modules, and no secrets."""
-    known = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
-    return known | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    environment = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    for name in PASSED_ON:
+        if name in os.environ:
+            environment[name] = os.environ[name]
+    return environment
 
 
 async def _write_input(process: asyncio.subprocess.Process, data: bytes) -> None:

@@ -27,9 +27,12 @@ def format_money(amount: float, currency: str | None) -> str:
 
 def format_money_range(low: float, high: float, currency: str | None) -> str:
     """Return two amounts as a range: `€10–20`, in German `10–20 €`."""
-    first, last = format_money(low, currency), format_money(high, currency)
-    sign = _format_sign(currency) if currency else ""
-    if sign and first.endswith(sign) and last.endswith(sign):
+    first = format_money(low, currency)
+    last = format_money(high, currency)
+    if currency is None:
+        return f"{first}–{last}"
+    sign = _format_sign(currency)
+    if first.endswith(sign) and last.endswith(sign):
         first = first.removesuffix(sign).rstrip()
     else:
         last = last.removeprefix(sign).lstrip()
@@ -40,7 +43,8 @@ def _format_sign(currency: str) -> str:
     """Return the sign of a currency in the current locale, or its code."""
     from babel import Locale  # noqa: PLC0415 - 25 ms
 
-    sign: str = Locale.parse(current_locale()).currency_symbols.get(currency, currency)
+    signs = Locale.parse(current_locale()).currency_symbols
+    sign: str = signs.get(currency, currency)
     return sign
 
 
@@ -48,12 +52,14 @@ def _format_sign(currency: str) -> str:
 def _format_money(amount: float, currency: str | None, locale: str) -> str:
     from babel.numbers import format_currency, format_decimal  # noqa: PLC0415 - 25 ms
 
+    pattern = "#,##0.00"
+    if currency is not None:
+        pattern = _money_pattern(currency, locale)
     is_whole = round(amount * CENTS) % CENTS == 0
-    if currency is None:
-        return format_decimal(amount, "#,##0" if is_whole else "#,##0.00", locale)
-    pattern = _money_pattern(currency, locale)
     if is_whole:
         pattern = pattern.replace("0.00", "0")
+    if currency is None:
+        return format_decimal(amount, pattern, locale)
     return format_currency(amount, currency, pattern, locale, currency_digits=False)
 
 
@@ -65,14 +71,18 @@ def _money_pattern(currency: str, locale: str) -> str:
     pattern: str = known.currency_formats["standard"].pattern
     symbol = known.currency_symbols.get(currency, currency)
     # CLDR's rule "currencySpacing", which Babel does not apply: `CHF 20` beside `€20`.
-    return pattern.replace("¤#", "¤\u00a0#") if symbol[-1:].isalpha() else pattern
+    if symbol[-1:].isalpha():
+        pattern = pattern.replace("¤#", "¤\u00a0#")
+    return pattern
 
 
 def format_date(day: date) -> str:
     """Return a day: `Nov 28`, in German `28. Nov.`; with the year if it is not the current one."""
     from babel.dates import format_skeleton  # noqa: PLC0415 - 25 ms
 
-    skeleton = "MMMd" if day.year == datetime.now(UTC).year else "yMMMd"
+    skeleton = "yMMMd"
+    if day.year == datetime.now(UTC).year:
+        skeleton = "MMMd"
     written: str = format_skeleton(skeleton, day, locale=current_locale())
     return written
 
@@ -81,9 +91,11 @@ def format_volume(size_ml: int) -> str:
     """Return the size of a bottle or glass: `375 mL`, or `1.5 L`; in German `1,5 l`."""
     from babel.units import format_unit  # noqa: PLC0415 - 25 ms
 
-    unit, size = "volume-milliliter", float(size_ml)
+    unit = "volume-milliliter"
+    size = float(size_ml)
     if size_ml >= MILLILITRES:
-        unit, size = "volume-liter", size_ml / MILLILITRES
+        unit = "volume-liter"
+        size = size_ml / MILLILITRES
     written: str = format_unit(size, unit, "short", locale=current_locale())
     return written
 
@@ -117,16 +129,15 @@ def format_language(code: str) -> str:
     """Return the name of a language (ISO 639) as it stands in a sentence, or else its code."""
     from babel import Locale  # noqa: PLC0415 - 25 ms
 
-    name: str = Locale.parse(current_locale()).languages.get(code, code)
+    names = Locale.parse(current_locale()).languages
+    name: str = names.get(code, code)
     return name
 
 
 def join_or(names: Iterable[str]) -> str:
     """Return the names joined as in "red, white or rosé"; empty without names."""
-    distinct = list(dict.fromkeys(filter(None, names)))
-    if not distinct:
-        return ""
+    distinct = [*dict.fromkeys(filter(None, names))]
+    if len(distinct) < 2:
+        return "".join(distinct)
     *others, last = distinct
-    if not others:
-        return last
     return f"{', '.join(others)} {translate('fallback_or')} {last}"

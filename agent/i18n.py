@@ -34,12 +34,12 @@ class _TurnLanguage(NamedTuple):
     """The language of a turn.
 
     `code` has a catalogue. `wanted` is the language that was asked for, with a catalogue or not.
-    `is_chosen`: the user chose it, so that it overrides that of their messages.
     """
 
     code: str = ENGLISH
     wanted: str = ENGLISH
     is_chosen: bool = False
+    """True if the user chose it, so that it overrides that of their messages."""
 
 
 _UNKNOWN_LANGUAGE: Final = _TurnLanguage()
@@ -65,7 +65,8 @@ def translate(name: str, /, **values: str | float) -> str:
         sentence = translations.pgettext(name, english)
     else:
         sentence = translations.npgettext(name, *english, int(values["count"]))
-    return sentence.format_map({key: _write(value) for key, value in values.items()})
+    written = {key: _write(value) for key, value in values.items()}
+    return sentence.format_map(written)
 
 
 def translate_into(language: str, name: str, /, **values: str | float) -> str:
@@ -80,7 +81,9 @@ def format_number(value: float) -> str:
 
 
 def _write(value: str | float) -> str:
-    return value if isinstance(value, str) else format_number(value)
+    if isinstance(value, str):
+        return value
+    return format_number(value)
 
 
 @lru_cache(maxsize=MAX_CACHED_NUMBERS)
@@ -110,9 +113,12 @@ def _find_locale(language: str, region: str) -> str:
     """Return the locale of CLDR for a language and perhaps a country; English if it has none."""
     from babel.localedata import exists  # noqa: PLC0415 - 25 ms
 
+    locales = [f"{language}_{region}"]
     known = load_languages().get(language)
-    usual = known.locale if known else ""
-    for locale in (f"{language}_{region}", usual, language):
+    if known is not None:
+        locales.append(known.locale)
+    locales.append(language)
+    for locale in locales:
         if exists(locale):
             return locale
     return ENGLISH
@@ -150,7 +156,9 @@ def set_language(language: str | None, *, is_chosen: bool = False) -> None:
     catalogue falls back to English.
     """
     wanted = _read_code(language) or ENGLISH
-    code = wanted if wanted in languages() else ENGLISH
+    code = wanted
+    if wanted not in languages():
+        code = ENGLISH
     _LANGUAGE.set(_TurnLanguage(code, wanted, is_chosen))
 
 
@@ -205,7 +213,9 @@ def _english_sentences() -> Mapping[str, str | tuple[str, str]]:
 def region_of_language(language: str) -> str:
     """Return the country of the user's app if it is in this language, or ""."""
     app_language, region = _APP_LANGUAGE.get()
-    return region if app_language == language else ""
+    if app_language != language:
+        return ""
+    return region
 
 
 @cache

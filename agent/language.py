@@ -45,7 +45,7 @@ _WORD: Final = pattern(r"\p{L}+'?")
 
 def split_sentences(text: str) -> list[str]:
     """Split `text` into sentences; in doubt, two sentences stay together."""
-    sentences: list[str] = []
+    sentences = []
     boundaries = [0, *_sentence_ends(text, len(text)), len(text)]
     for start, end in pairwise(boundaries):
         sentence = text[start:end].strip()
@@ -56,8 +56,8 @@ def split_sentences(text: str) -> list[str]:
 
 def begins_with_pronoun(sentence: str) -> bool:
     """Return whether the first word of a sentence refers to what was said before it."""
-    first_word = next(iter(split_words(sentence)), "")
-    return first_word in _pronouns()
+    words = split_words(sentence)
+    return bool(words) and words[0] in _pronouns()
 
 
 def truncate_at_boundary(text: str, limit: int) -> str:
@@ -74,7 +74,8 @@ def truncate_at_boundary(text: str, limit: int) -> str:
             cut = max(cut, paragraph_end.start())
     if cut == 0:
         space = _LAST_SPACE.search(text[: limit + 1])
-        cut = space.start() if space else 0
+        if space is not None:
+            cut = space.start()
     return text[: cut or limit].rstrip()
 
 
@@ -85,7 +86,9 @@ def find_last_sentence_end(text: str, limit: int) -> int:
 
 def _sentence_ends(text: str, limit: int) -> Iterator[int]:
     for match in _SENTENCE_END.finditer(text[: limit + 1]):
-        start, end = match.span(2 if match[2] else 1)
+        start, end = match.span(1)
+        if match[2]:
+            start, end = match.span(2)
         if end <= limit and _ends_sentence(text, start, end):
             yield end
 
@@ -94,10 +97,11 @@ def _ends_sentence(text: str, start: int, end: int) -> bool:
     """Return whether `text[start:end]` ends a sentence; not in "Dr. No", "e.g. this", "3. item"."""
     if text[start:end].strip("\"'»”’)]") != ".":
         return True
-    _, _, line = text[max(0, start - _CONTEXT_CHARS) : start].rpartition("\n")
-    *before, last = line.split() or [""]
+    before = text[max(0, start - _CONTEXT_CHARS) : start]
+    line = before.rpartition("\n")[2]
+    *words_before, last = line.split() or [""]
     word = last.strip("([\"'«„“").lower()
-    is_list_number = word.isdigit() and not "".join(before).strip("*#>-")
+    is_list_number = word.isdigit() and not "".join(words_before).strip("*#>-")
     is_initial = len(word) == 1 and word.isalpha()
     if is_list_number or is_initial or word in _abbreviations():
         return False
@@ -118,16 +122,23 @@ def score_common_words(text: str) -> dict[str, float]:
 def _tokenize(text: str) -> list[str]:
     """Return the words of a text, with the apostrophe if a common word has one, as in "l'"."""
     common = _weights()
-    words = _WORD.findall(text.casefold().replace("’", "'"))
-    return [word if word in common else word.rstrip("'") for word in words]
+    words = []
+    for word in _WORD.findall(text.casefold().replace("’", "'")):
+        if word in common:
+            words.append(word)
+        else:
+            words.append(word.rstrip("'"))
+    return words
 
 
 @cache
 def detected_languages() -> tuple[str, ...]:
     """Return the codes of the languages that can be recognised, English first."""
-    return tuple(
-        code for code, language in load_languages().items() if language.common_words
-    )
+    codes = []
+    for code, language in load_languages().items():
+        if language.common_words:
+            codes.append(code)
+    return tuple(codes)
 
 
 def stop_words() -> frozenset[str]:
@@ -147,7 +158,10 @@ def common_words(language: str) -> frozenset[str]:
 @cache
 def all_common_words() -> frozenset[str]:
     """Return the folded common words of all languages."""
-    return frozenset[str]().union(*map(common_words, detected_languages()))
+    words: set[str] = set()
+    for language in detected_languages():
+        words |= common_words(language)
+    return frozenset(words)
 
 
 @cache
@@ -169,11 +183,12 @@ def _pronouns() -> frozenset[str]:
 @cache
 def _weights() -> Mapping[str, Mapping[str, float]]:
     """Return the weight of each common word in its languages: 1, or less if they share it."""
-    languages_of: dict[str, list[str]] = {}
+    languages_by_word: dict[str, list[str]] = {}
     for language in detected_languages():
         for word in load_languages()[language].common_words:
-            languages_of.setdefault(word, []).append(language)
+            languages_by_word.setdefault(word, []).append(language)
     weights: dict[str, dict[str, float]] = {}
-    for word, languages in languages_of.items():
-        weights[word] = dict.fromkeys(languages, 1 / len(languages) ** 2)
+    for word, languages in languages_by_word.items():
+        weight = 1 / len(languages) ** 2
+        weights[word] = dict.fromkeys(languages, weight)
     return weights

@@ -42,7 +42,7 @@ class Claims(StrictModel):
 
     stock: str
     bottles: str
-    """What stands behind the number of bottles that are in stock."""
+    """The words that stand behind the number of bottles in stock."""
     delivery: str
     opening: str
     reservation: str
@@ -51,13 +51,13 @@ class Claims(StrictModel):
     half: str
     magnum: str
     safe: str
-    """That somebody with an allergy may drink a wine."""
+    """The words that say that somebody with an allergy may drink a wine."""
     critics: str
     """The names of critics: a number beside them is a score."""
     free_of: str
-    """What stands before an allergen that a wine is said to lack: "contains no"."""
+    """The words before an allergen that a wine is said to lack: "contains no"."""
     asked: str
-    """What stands beside an allergen that a guest asks about: "contains"."""
+    """The words beside an allergen that a guest asks about: "contains"."""
     negations: str
     unsure: str
     """The words of who does not know, asks, or offers to look: the sentence affirms nothing."""
@@ -75,13 +75,13 @@ class Language(StrictModel):
     """The locale of CLDR in which numbers are written for users whose app names no country; by
     default the code of the language."""
     has_partial_catalogue: bool = False
-    """Whether sentences may be missing in its `messages.po`."""
+    """True if sentences may be missing in its `messages.po`."""
     stemmer: str = ""
     """The algorithm of snowballstemmer that stems its words."""
     has_compounds: bool = False
-    """Whether words are written together, such as "Zwiebelrostbraten"."""
+    """True if words are written together, such as "Zwiebelrostbraten"."""
     capitalises_nouns: bool = False
-    """Whether every noun has a capital, so that a capital makes no name."""
+    """True if every noun has a capital, so that a capital makes no name."""
     common_words: WordSet = frozenset()
     """The most common words, by which the language is recognised; without them it never is."""
     stop_words: WordSet = frozenset()
@@ -99,7 +99,7 @@ class Language(StrictModel):
     score_units: WordSet = frozenset()
     """The units of scores, such as "points"."""
     score_of: tuple[str, ...] = ()
-    """What stands between a score and the highest one: "92 out of 100 points"."""
+    """The words between a score and the highest one: "92 out of 100 points"."""
     event_words: WordSet = frozenset()
     """Words before a year that is the date of an event, not a vintage: "since"."""
     pronouns: WordSet = frozenset()
@@ -124,8 +124,11 @@ class Language(StrictModel):
 @cache
 def language_codes() -> tuple[str, ...]:
     """Return the codes of all languages, English first."""
-    folders = {folder.name for folder in LANGUAGES_FOLDER.iterdir() if folder.is_dir()}
-    return ENGLISH, *sorted(folders - {ENGLISH})
+    codes = []
+    for folder in sorted(LANGUAGES_FOLDER.iterdir()):
+        if folder.is_dir() and folder.name != ENGLISH:
+            codes.append(folder.name)
+    return ENGLISH, *codes
 
 
 def read_language_files(data_type: type[T], name: str) -> dict[str, T]:

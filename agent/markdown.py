@@ -15,10 +15,12 @@ _JOINERS: Final = "\u200c\u200d"
 _FIRST_JOINER_SCRIPT: Final = "\u0590"
 """The first code point of the scripts and emoji that use joiners."""
 _INVISIBLE_CATEGORIES: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
-_BLANK_CHARS: Final = frozenset("\u034f\u115f\u1160\u2800\u3164\uffa0") | {
-    chr(code) for code in (*range(0xFE00, 0xFE0E), *range(0xE0100, 0xE01F0))
-}
+_VARIATION_SELECTORS: Final = (*range(0xFE00, 0xFE0E), *range(0xE0100, 0xE01F0))
+_BLANK_CHARS: Final = frozenset("\u034f\u115f\u1160\u2800\u3164\uffa0").union(
+    map(chr, _VARIATION_SELECTORS)
+)
 """Characters that are invisible, though their Unicode category is a visible one."""
+_LINE_SEPARATORS: Final = "\v\f\x85\u2028\u2029"
 _PRESENTATION_SELECTORS: Final = "\ufe0e\ufe0f"
 """These select the text or emoji form of the preceding symbol, and do nothing after a letter."""
 
@@ -58,7 +60,7 @@ def strip_invisible(text: str) -> str:
     if _PLACEHOLDER not in text.translate(_WITHOUT_INVISIBLE):  # nearly every text
         return text
     lines = text.replace("\r\n", "\n").replace("\r", "\n")
-    visible: list[str] = []
+    visible = []
     before = " "
     for index, char in enumerate(lines):
         after = lines[index + 1 : index + 2] or " "
@@ -70,12 +72,16 @@ def strip_invisible(text: str) -> str:
 def _visible_part(before: str, char: str, after: str) -> str:
     """Return `char` if it is visible between its neighbours, else a space or an empty string."""
     if char in _JOINERS:
-        return char if min(before, after) >= _FIRST_JOINER_SCRIPT else ""
-    if char in _PRESENTATION_SELECTORS:
-        return "" if before.isalpha() else char
-    if _WITHOUT_INVISIBLE[ord(char)] != _PLACEHOLDER:
+        is_visible = min(before, after) >= _FIRST_JOINER_SCRIPT
+    elif char in _PRESENTATION_SELECTORS:
+        is_visible = not before.isalpha()
+    else:
+        is_visible = _WITHOUT_INVISIBLE[ord(char)] != _PLACEHOLDER
+    if is_visible:
         return char
-    return " " if char in "\v\f\x85\u2028\u2029" else ""
+    if char in _LINE_SEPARATORS:
+        return " "
+    return ""
 
 
 def escape(text: str) -> str:
@@ -84,12 +90,12 @@ def escape(text: str) -> str:
     Tags become code here. The renderer defuses addresses but not tags, since bot commands are tags.
     """
     text = strip_invisible(text).replace(NOTE_SYMBOL, "")
-    parts: list[str] = []
+    parts = []
     end = 0
     for link in find_auto_links(text):
         if link.kind == "tag":
-            tag = text[link.start : link.end]
-            parts += [_escape_markup(text[end : link.start]), f"`{tag}`"]
+            parts.append(_escape_markup(text[end : link.start]))
+            parts.append(f"`{text[link.start : link.end]}`")
             end = link.end
     parts.append(_escape_markup(text[end:]))
     return "".join(parts)
@@ -125,9 +131,8 @@ def get_link_text(url: str) -> str:
     A query that looks like an address is not shown: it would hide where the link leads.
     """
     if url.startswith(_WEB_SEARCH):
-        query = strip_invisible(unquote_plus(url.removeprefix(_WEB_SEARCH)))[
-            :MAX_LINK_CHARS
-        ]
+        query = unquote_plus(url.removeprefix(_WEB_SEARCH))
+        query = strip_invisible(query)[:MAX_LINK_CHARS]
         if query.strip() and not find_auto_links(query):
             return " ".join(query.split())
     return get_domain(url)

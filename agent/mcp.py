@@ -61,6 +61,9 @@ PROPOSED_MESSAGE: Final = (
     "Not run yet: below your answer the user gets a button that runs it, with these arguments. "
     "Say in a sentence what it will do. Do not say that it is done, and do not call it again."
 )
+NO_SERVERS: Final = (
+    'must be JSON like {"time": {"command": "uvx", "args": ["mcp-server-time"]}}'
+)
 CONSENT_NOTE: Final = (
     "Needs the user's consent: a call is proposed to them with a button."
 )
@@ -87,14 +90,12 @@ def read_servers(text: str) -> tuple[dict[str, McpServer], list[str]]:
     The text is `{"NAME": {...}}` or `{"mcpServers": {"NAME": {...}}}`.
     """
     try:
-        entries = json.loads(text)
-        entries = dict(entries.get("mcpServers", entries).items())
+        content = json.loads(text)
+        entries = dict(content.get("mcpServers", content).items())
     except (ValueError, AttributeError, RecursionError):
-        return {}, [
-            'must be JSON like {"time": {"command": "uvx", "args": ["mcp-server-time"]}}'
-        ]
+        return {}, [NO_SERVERS]
     servers: dict[str, McpServer] = {}
-    problems: list[str] = []
+    problems = []
     for name, entry in entries.items():
         try:
             server = McpServer.model_validate(entry)
@@ -137,9 +138,9 @@ class McpTool(Tool):
     """A tool of a server."""
 
     needs_confirmation: bool
-    """Whether a call by the model is only proposed to the user."""
+    """True if a call by the model is only proposed to the user."""
     may_write: bool
-    """Whether a call may change something: always, unless the server declares it read-only."""
+    """True if a call may change something: always, unless the server declares it read-only."""
     run_confirmed: Callable[[Any, Run], Awaitable[object]]
     """Runs the tool once the user has confirmed, and returns the text of the result."""
 
@@ -167,8 +168,9 @@ class Connection:
             try:
                 await self._serve()
             except Exception as error:
-                # Restart counting after a successful connection.
-                failures = 1 if self.client else failures + 1
+                if self.client is not None:  # it was connected: count anew
+                    failures = 0
+                failures += 1
                 cause = _unwrap_error(error)
                 self.problem = type(cause).__name__
                 if isinstance(cause, OSError) and cause.strerror:
@@ -186,9 +188,8 @@ class Connection:
         """Connect, and list the tools at intervals; raise an error if the connection fails."""
         async with AsyncExitStack() as stack:
             async with asyncio.timeout(CONNECT_TIMEOUT):
-                client = await stack.enter_async_context(
-                    await self._create_client(stack)
-                )
+                unconnected = await self._create_client(stack)
+                client = await stack.enter_async_context(unconnected)
             while True:
                 async with asyncio.timeout(LIST_TIMEOUT):
                     listings = (await client.list_tools()).tools
@@ -290,13 +291,14 @@ class Connection:
 
 def _propose(name: str, arguments: AnyArguments) -> ToolOutput:
     """Propose a call to the user; raise ToolError if its arguments are too long."""
-    arguments_json = strip_invisible(
-        json.dumps(arguments.model_extra, ensure_ascii=False)
-    )
-    if len(arguments_json) > MAX_ARGUMENT_CHARS:
-        problem = f"the arguments have more than {MAX_ARGUMENT_CHARS} characters"
-        raise ToolError(f"{problem}; the user, who must consent, could not read them")
-    return ToolOutput(PROPOSED_MESSAGE, effects=(Proposal(name, arguments_json),))
+    arguments_json = json.dumps(arguments.model_extra, ensure_ascii=False)
+    shown = strip_invisible(arguments_json)
+    if len(shown) > MAX_ARGUMENT_CHARS:
+        raise ToolError(
+            f"the arguments have more than {MAX_ARGUMENT_CHARS} characters; "
+            "the user, who must consent, could not read them"
+        )
+    return ToolOutput(PROPOSED_MESSAGE, effects=(Proposal(name, shown),))
 
 
 def _reveal(secrets: Mapping[str, SecretStr]) -> dict[str, str]:
@@ -305,17 +307,16 @@ def _reveal(secrets: Mapping[str, SecretStr]) -> dict[str, str]:
 
 def _is_declared_read_only(listing: "ListedTool") -> bool:
     """Return True if the server says that a tool writes nothing; by default a tool may write."""
-    return (
-        listing.annotations is not None and listing.annotations.read_only_hint is True
-    )
+    if listing.annotations is None:
+        return False
+    return listing.annotations.read_only_hint is True
 
 
 def _is_declared_harmless(listing: "ListedTool") -> bool:
     """Return True if the server says that a tool destroys nothing; by default a tool may."""
-    is_destructive = listing.annotations and listing.annotations.destructive_hint
-    if is_destructive is None:
+    if listing.annotations is None or listing.annotations.destructive_hint is None:
         return _is_declared_read_only(listing)
-    return not is_destructive
+    return not listing.annotations.destructive_hint
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,13 +347,18 @@ async def open_servers(setting: SecretStr | None) -> AsyncIterator[McpServers]:
     """Connect to the servers in `MCP_SERVERS` in the background; log every invalid entry."""
     # The library logs what servers write, which may be private.
     logging.getLogger("mcp").setLevel(logging.CRITICAL)
-    settings, problems = read_servers(setting.get_secret_value() if setting else "{}")
+    settings = "{}"
+    if setting is not None:
+        settings = setting.get_secret_value()
+    servers, problems = read_servers(settings)
     for problem in problems:
         log.error("MCP_SERVERS: %s; continuing without it", problem)
-    connections = [Connection(name, server) for name, server in settings.items()]
-    tasks = [
-        asyncio.create_task(connection.keep_connected()) for connection in connections
-    ]
+    connections = []
+    tasks: list[asyncio.Task[None]] = []
+    for name, server in servers.items():
+        connection = Connection(name, server)
+        connections.append(connection)
+        tasks.append(asyncio.create_task(connection.keep_connected()))
     try:
         yield McpServers(connections)
     finally:
@@ -364,11 +370,11 @@ async def open_servers(setting: SecretStr | None) -> AsyncIterator[McpServers]:
 
 def format_result(result: "CallToolResult", max_chars: int) -> str:
     """Return a result as text of at most `max_chars`, with a placeholder for other content."""
-    parts = [
-        getattr(block, "text", f"[{block.type}, not shown]") for block in result.content
-    ]
+    parts = []
+    for block in result.content:
+        parts.append(getattr(block, "text", f"[{block.type}, not shown]"))
     if not parts and result.structured_content is not None:
-        parts = [json.dumps(result.structured_content, ensure_ascii=False)]
+        parts.append(json.dumps(result.structured_content, ensure_ascii=False))
     text = "\n".join(parts)
     if len(text) <= max_chars:
         return strip_invisible(text).strip()
@@ -386,10 +392,11 @@ def collect_evidence(
     for value in arguments.values():
         if isinstance(value, str) and len(value) >= MIN_ECHO_CHARS:
             text = text.replace(value, " ")
-    addresses = dict.fromkeys(
-        text[link.start : link.end] for link in find_auto_links(text)
-    )
-    urls = [address for address in addresses if get_domain(address)]
+    urls = []
+    for link in find_auto_links(text):
+        address = text[link.start : link.end]
+        if get_domain(address) and address not in urls:
+            urls.append(address)
     evidence: dict[str, Source] = {key: ResultEvidence(text)}
     for number, url in enumerate(urls[:MAX_LINKS], 1):
         evidence[f"{key}:{number}"] = ResultEvidence(url, (url,))

@@ -21,6 +21,8 @@ ROUND_NUMBER: Final = 10
 FOUR: Final = 4
 FRENCH_SCORES: Final = frozenset({60, 80})
 """The French numbers to which 10 to 19 are added: "soixante-quinze" is 75."""
+TENS: Final = range(20, 100)
+"""The numbers that may follow a unit in one word: "vierundzwanzig"."""
 
 
 def parse_number(number: str) -> float:
@@ -38,7 +40,8 @@ def parse_number(number: str) -> float:
 
 def find_numbers(text: str) -> frozenset[float]:
     """Return all numbers of a text, in digits or in words."""
-    numbers = (*NUMBER.findall(text), *NUMBER.findall(replace_number_words(text)))
+    numbers = NUMBER.findall(text)
+    numbers += NUMBER.findall(replace_number_words(text))
     return frozenset(map(parse_number, numbers))
 
 
@@ -50,7 +53,8 @@ def replace_number_words(text: str) -> str:
 
 def _to_digits(match: Match) -> str:
     """Return the numbers in a run of number words, in digits and separated by spaces."""
-    return " ".join(str(number.value) for number in _read_numbers(match[0]))
+    values = [str(number.value) for number in _read_numbers(match[0])]
+    return " ".join(values)
 
 
 class NumberInWords(NamedTuple):
@@ -64,14 +68,12 @@ class NumberInWords(NamedTuple):
 def find_number_words(words: Sequence[str]) -> list[NumberInWords]:
     """Return the numbers that folded words express: 24 for "twenty", "four"."""
     text = " ".join(words)
-    numbers: list[NumberInWords] = []
+    numbers = []
     for match in _numerals().number.finditer(text):
         for number in _read_numbers(match[0]):
-            words_before = text.count(" ", 0, match.start() + number.start)
-            word_count = 1 + match[0].count(" ", number.start, number.end)
-            numbers.append(
-                NumberInWords(number.value, words_before, words_before + word_count)
-            )
+            start = text.count(" ", 0, match.start() + number.start)
+            end = start + 1 + match[0].count(" ", number.start, number.end)
+            numbers.append(NumberInWords(number.value, start, end))
     return numbers
 
 
@@ -91,20 +93,16 @@ def _read_numbers(run: str) -> list[_Number]:
     numbers: list[_Number] = []
     for match in numerals.word.finditer(run):
         word = match[0]
-        value = numerals.values[word]
-        number = _Number(value, match.start(), match.end(), word)
-        if not numbers:
-            numbers.append(number)
-            continue
-        last = numbers[-1]
-        joint = run[last.end : match.start()]
-        joined = None
-        if _may_join(last.word, joint, word):
-            joined = _join(last.value, value, word, joint)
-        if joined is None:
-            numbers.append(number)
-        else:
-            numbers[-1] = _Number(joined, last.start, match.end(), word)
+        number = _Number(numerals.values[word], match.start(), match.end(), word)
+        if numbers:
+            last = numbers[-1]
+            joint = run[last.end : number.start]
+            if _may_join(last.word, joint, word):
+                value = _join(last.value, number.value, word, joint)
+                if value is not None:
+                    numbers[-1] = _Number(value, last.start, number.end, word)
+                    continue
+        numbers.append(number)
     return numbers
 
 
@@ -113,9 +111,11 @@ def _may_join(first: str, joint: str, second: str) -> bool:
     joint = joint.strip(" -")
     if not joint:
         return True
-    languages = _numerals().languages
-    shared = languages[first] & languages[second]
-    return any(joint == fold(load_languages()[code].numeral_joint) for code in shared)
+    numerals = _numerals()
+    for code in numerals.languages[first] & numerals.languages[second]:
+        if joint == fold(load_languages()[code].numeral_joint):
+            return True
+    return False
 
 
 def _join(last: int, value: int, word: str, joint: str) -> int | None:
@@ -124,16 +124,20 @@ def _join(last: int, value: int, word: str, joint: str) -> int | None:
         return last * value
     if last == FOUR and word.startswith("vingt"):  # quatre-vingt
         return FOUR * value
-    # "Vierundzwanzig" is one number, "between four and twenty" has two.
-    is_one_word = joint == joint.strip()
-    is_unit_before_ten = last < ROUND_NUMBER and 20 <= value < 100 and is_one_word
-    is_german_teen = last < ROUND_NUMBER and value == ROUND_NUMBER and not joint
-    is_ten_and_unit = last % ROUND_NUMBER == 0 and value < ROUND_NUMBER
-    is_french_teen = last in FRENCH_SCORES and value < 20
-    is_teen = is_german_teen or is_french_teen
-    if last % 100 == 0 or is_unit_before_ten or is_ten_and_unit or is_teen:
-        return last + value
-    return None
+    if last % 100 == 0:
+        may_add = True
+    elif last < ROUND_NUMBER:
+        # "Vierundzwanzig" is one number, "between four and twenty" has two.
+        is_one_word = joint == joint.strip()
+        is_german_teen = value == ROUND_NUMBER and not joint
+        may_add = is_german_teen or (value in TENS and is_one_word)
+    elif last in FRENCH_SCORES:
+        may_add = value < 20
+    else:
+        may_add = last % ROUND_NUMBER == 0 and value < ROUND_NUMBER
+    if not may_add:
+        return None
+    return last + value
 
 
 class _Numerals(NamedTuple):
@@ -154,11 +158,13 @@ def _numerals() -> _Numerals:
             for word in map(fold, words):
                 values[word] = value
                 languages[word] = languages.get(word, frozenset()) | {code}
-    joint_words = {
-        fold(language.numeral_joint) for language in load_languages().values()
-    }
-    joints = sorted(joint_words - {""}, key=len)
+    joints = set()
+    for language in load_languages().values():
+        if language.numeral_joint:
+            joints.add(fold(language.numeral_joint))
+    # The longest word comes first, since a pattern takes the first that fits.
     any_word = "|".join(sorted(values, key=len, reverse=True))
-    joint = rf"(?:[\s-]?(?:{'|'.join(reversed(joints))})?[\s-]?)"
+    any_joint = "|".join(sorted(joints, key=len, reverse=True))
+    joint = rf"(?:[\s-]?(?:{any_joint})?[\s-]?)"
     number = rf"\b(?:(?:{any_word}){joint})*(?:{any_word})\b"
     return _Numerals(values, languages, pattern(any_word), pattern(number))

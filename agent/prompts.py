@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from agent.engine.run import Prompt, PromptRef, Run
 from agent.tables import read_toml
-from agent.text import pattern, strip_unstorable
+from agent.text import Match, pattern, strip_unstorable
 from agent.turn import Deps, get_deps
 
 VARIABLE: Final = pattern(r"\{\{([^{}\"\n]*)\}\}")
@@ -23,9 +23,8 @@ MAX_PROMPT_CHARS: Final = 20_000
 
 def find_variables(template: str) -> tuple[str, ...]:
     """Return the names of a template's variables in order, without duplicates."""
-    return tuple(
-        dict.fromkeys(match[1].strip() for match in VARIABLE.finditer(template))
-    )
+    names = [match[1].strip() for match in VARIABLE.finditer(template)]
+    return tuple(dict.fromkeys(names))
 
 
 def render(prompt: Prompt, **values: str) -> Prompt:
@@ -34,8 +33,11 @@ def render(prompt: Prompt, **values: str) -> Prompt:
     Raises:
         KeyError: a variable of the prompt has no value.
     """
-    text = VARIABLE.sub(lambda match: values[match[1].strip()], prompt.text)
-    return replace(prompt, text=text)
+
+    def fill_in(variable: Match) -> str:
+        return values[variable[1].strip()]
+
+    return replace(prompt, text=VARIABLE.sub(fill_in, prompt.text))
 
 
 def with_instructions(run: Run[Deps], prompt: Prompt, **values: str) -> Run[Deps]:
@@ -74,12 +76,16 @@ def find_prompt_error(name: str, text: object) -> str | None:
         return "it holds a character that no model can be sent"
     variables = set(find_variables(text))
     expected = set(find_variables(built_in_prompts()[name].text))
-    if missing := expected - variables:
-        return f"it lacks {_in_braces(missing)}"
-    if unknown := variables - expected:
-        return f"it has {_in_braces(unknown)}; known are {_in_braces(expected)}"
+    missing = expected - variables
+    if missing:
+        return f"it lacks {_list_in_braces(missing)}"
+    unknown = variables - expected
+    if unknown:
+        known = _list_in_braces(expected)
+        return f"it has {_list_in_braces(unknown)}; known are {known}"
     return None
 
 
-def _in_braces(variables: set[str]) -> str:
-    return ", ".join(f"{{{{{name}}}}}" for name in sorted(variables))
+def _list_in_braces(names: set[str]) -> str:
+    """Return names as a template has its variables: `{{language}}, {{schema}}`."""
+    return ", ".join("{{" + name + "}}" for name in sorted(names))

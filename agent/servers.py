@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 R = TypeVar("R")
 Sleep = Callable[[float], Awaitable[object]]
 ShouldRetry = Callable[[Exception], bool | float]
-"""Whether to retry after an error. A number means yes, after so many seconds (Retry-After)."""
+"""Tells if another try may help after an error. A number means yes, after so many seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,9 @@ async def retry(
             decision = should_retry(error)
             if decision is False or failures == max_tries:
                 raise
-            wait = backoff.draw_wait(failures) if decision is True else decision
+            wait: float = decision
+            if decision is True:
+                wait = backoff.draw_wait(failures)
             if description:
                 kind = type(error).__name__
                 log.warning(

@@ -18,7 +18,7 @@ ANSWER_CHARS: Final = 32_000
 ARGUMENT_CHARS: Final = 32_000
 """The arguments of one tool call."""
 REASONING_CHARS: Final = 100_000
-"""What a server wants back with the next request; longer reasoning is not sent back."""
+"""The reasoning that a server wants back with the next request; a longer one is not sent back."""
 MODEL_RESPONSE_BYTES: Final = 4_000_000
 """A whole response of a model's server; 64 calls with the longest arguments have 2,000,000."""
 TOOL_CALLS: Final = 64

@@ -24,6 +24,5 @@ def read_toml(data_type: type[T], file: Path) -> T:
         OSError: the file cannot be read.
         ValueError: it is not valid TOML, or not of this type.
     """
-    return TypeAdapter(data_type).validate_python(
-        tomllib.loads(file.read_text("utf-8"))
-    )
+    content = tomllib.loads(file.read_text("utf-8"))
+    return TypeAdapter(data_type).validate_python(content)

@@ -48,8 +48,7 @@ class Pattern:
 
         options = re2.Options()
         options.log_errors = False
-        elements = _ELEMENT.findall(self.source)
-        source = "".join(map(_to_re2, elements))
+        source = "".join(map(_to_re2, _ELEMENT.findall(self.source)))
         return cast(re.Pattern[str], re2.compile(source, options))
 
     def finditer(self, text: str) -> Iterator[Match]:
@@ -76,7 +75,9 @@ class Pattern:
         """Replace every match; unlike in `re`, a backslash in `replacement` is literal."""
 
         def replace(match: Match) -> str:
-            return replacement(match) if callable(replacement) else replacement
+            if callable(replacement):
+                return replacement(match)
+            return replacement
 
         return self._compiled.sub(replace, _replace_surrogates(text))
 
@@ -210,12 +211,11 @@ def _fold_char(char: str) -> str:
     plain = char.casefold().translate(_REPLACEMENTS)
     compatible = unicodedata.normalize("NFKD", plain)  # noqa: TID251 - of one character
     decomposed = compatible.casefold().translate(_REPLACEMENTS)
-    kept = (
-        part
-        for part in decomposed
-        if unicodedata.combining(part) not in _ACCENT_CLASSES
-    )
-    return unicodedata.normalize("NFC", "".join(kept))  # noqa: TID251 - of one character
+    kept = ""
+    for part in decomposed:
+        if unicodedata.combining(part) not in _ACCENT_CLASSES:
+            kept += part
+    return unicodedata.normalize("NFC", kept)  # noqa: TID251 - of one character
 
 
 def _keep_word_char(char: str) -> str:
@@ -255,4 +255,5 @@ def strip_control_chars(text: str) -> str:
 
 def to_one_line(text: str) -> str:
     """Return a text on one line, without characters that control a terminal."""
-    return strip_control_chars(" ".join(text.splitlines())).replace("\t", " ")
+    line = " ".join(text.splitlines())
+    return strip_control_chars(line).replace("\t", " ")

@@ -21,7 +21,7 @@ from agent.engine.run import (
     SpanLevel,
 )
 from agent.i18n import translate
-from agent.languages import Injections, load_languages
+from agent.languages import load_languages
 from agent.markdown import NOTE_SYMBOL, strip_invisible
 from agent.mcp import Proposal
 from agent.safety.policy import SafetyAction
@@ -110,12 +110,9 @@ class CellarItem:
         """
         wine = dict(new.wine or self.wine)
         if "price" not in wine:
-            known = {
-                name: self.wine[name]
-                for name in ("price", "currency")
-                if name in self.wine
-            }
-            wine |= known
+            for name in ("price", "currency"):
+                if name in self.wine:
+                    wine[name] = self.wine[name]
         return replace(
             self,
             wine=wine,
@@ -174,7 +171,7 @@ class Change:
     overwritten: Mapping[str, CellarItem] = field(default_factory=dict)
     """The items of which the change has overwritten facts, by key, as they were before."""
     is_inverse: bool = False
-    """Whether the change reverts another: it restores what that one has overwritten."""
+    """True if the change reverts another: it restores what that one has overwritten."""
     drinks: tuple[Drink, ...] = ()
     """Bottles to add to those that were opened; the counts in `bottles` do without them."""
     removed_drinks: tuple[Drink, ...] = ()
@@ -240,8 +237,10 @@ NOBODY: Final = Person()
 
 def apply_change(person: Person, change: Change) -> Person:
     """Return a user's data after a change; the count of an item never falls below 0."""
-    changed_keys = {fact.key for fact in (*change.removed_facts, *change.added_facts)}
-    remaining = (fact for fact in person.facts if fact.key not in changed_keys)
+    changed_facts = (*change.removed_facts, *change.added_facts)
+    changed_keys = {fact.key for fact in changed_facts}
+    facts = [fact for fact in person.facts if fact.key not in changed_keys]
+    facts += change.added_facts
     cellar = {item.key: item for item in person.bottles}
     last_number = max((item.number for item in person.bottles), default=0)
     for new in change.bottles:
@@ -250,14 +249,17 @@ def apply_change(person: Person, change: Change) -> Person:
             last_number += 1
             old = replace(new, count=0, number=last_number)
         cellar[new.key] = change.apply_to(old, new)
-    facts = (*remaining, *change.added_facts)
-    return replace(person, facts=facts, bottles=tuple(cellar.values()))
+    return replace(person, facts=tuple(facts), bottles=tuple(cellar.values()))
 
 
 def get_chosen_settings(facts: Iterable[Fact]) -> dict[str, str]:
     """Return the values of the settings that the user chose, by name."""
-    chosen = (fact.value.partition("=") for fact in facts if fact.kind == "setting")
-    return {name: value for name, _, value in chosen}
+    settings: dict[str, str] = {}
+    for fact in facts:
+        if fact.kind == "setting":
+            name, _, value = fact.value.partition("=")
+            settings[name] = value
+    return settings
 
 
 class Lack(StrEnum):
@@ -273,10 +275,11 @@ class Lack(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """The effect of a tool that has looked for something: whether it was there."""
+    """The effect of a tool that has looked for something."""
 
     kind: Lack
     found: bool
+    """True if it was there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,7 +290,10 @@ class StaffOffer:
 def find_lack(looked: Collection[Looked]) -> Lack | None:
     """Return what was looked for and never found in a turn; None if there is nothing."""
     found = {look.kind for look in looked if look.found}
-    return next((look.kind for look in looked if look.kind not in found), None)
+    for look in looked:
+        if look.kind not in found:
+            return look.kind
+    return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -313,15 +319,15 @@ class Reply:
     concerns: frozenset[Concern] = frozenset()
     """Concerns detected in this turn, which the user may confirm or retract."""
     safety_action: SafetyAction = SafetyAction.ANSWER
-    """What safety decided; anything but an answer is a help text without wines."""
+    """The decision of safety; anything but an answer is a help text without wines."""
     stored_concerns: frozenset[Concern] = frozenset()
     """Concerns that the message states for certain, which are stored with this turn."""
     lack: Lack | None = None
-    """What the user wanted and did not get."""
+    """The thing that the user wanted and did not get."""
     offers_staff: bool = False
-    """Whether a button below offers to ask the people of the shop."""
+    """True if a button below offers to ask the people of the shop."""
     offers_numbers: bool = False
-    """Whether a button below offers the numbers to call."""
+    """True if a button below offers the numbers to call."""
     changes: tuple[Change, ...] = ()
     """Changes to the user's data, applied when the turn ends."""
     lead: str = ""
@@ -343,14 +349,15 @@ class Reply:
     @property
     def messages(self) -> list[str]:
         """Return the messages to send; notes are appended to the last message."""
-        *others, last = self.parts or (
-            "\n\n".join(filter(None, (self.lead, self.text))),
-        )
+        messages = [*self.parts]
+        if not messages:
+            paragraphs = filter(None, (self.lead, self.text))
+            messages.append("\n\n".join(paragraphs))
         for note in self.notes:
             # Italics cannot span lines.
             first, line_break, rest = note.partition("\n")
-            last += f"\n\n_{NOTE_SYMBOL} {first}_{line_break}{rest}"
-        return [*others, last]
+            messages[-1] += f"\n\n_{NOTE_SYMBOL} {first}_{line_break}{rest}"
+        return messages
 
     @property
     def full_text(self) -> str:
@@ -392,12 +399,14 @@ class Deps:
     writing_calls: WritingCalls = field(default_factory=WritingCalls)
     """The calls of tools that may write, which no other try of the turn repeats."""
     answers_from_list: bool = False
-    """Whether only the wines of a list that the user has just sent may be recommended."""
+    """True if only the wines of a list that the user has just sent may be recommended."""
 
 
 def get_deps(run: Run) -> Deps:
     """Return the dependencies of a run; empty ones if it has none."""
-    return run.deps if isinstance(run.deps, Deps) else Deps()
+    if isinstance(run.deps, Deps):
+        return run.deps
+    return Deps()
 
 
 def get_person(run: Run) -> Person:
@@ -433,13 +442,13 @@ async def answer_turn(run: Run, make_reply: ReplyFunction) -> Reply:
 
 async def answer_or_apologize(run: Run, make_reply: ReplyFunction) -> Reply:
     """Return `make_reply(run)`, or an apology if it fails or is empty. Record usage as well."""
+    error_types: tuple[str, ...] = ()
     try:
         reply = await make_reply(run)
+        if reply.text.strip():
+            return reply
     except Exception as error:
-        error_type = log_failure("A turn failed", error)
-        return Reply(
-            text=translate("apology"), outcome="failed", error_types=(error_type,)
-        )
+        error_types = (log_failure("A turn failed", error),)
     finally:
         # Also runs if the turn is cancelled.
         usage = run.usage
@@ -450,11 +459,7 @@ async def answer_or_apologize(run: Run, make_reply: ReplyFunction) -> Reply:
             "cost_usd": round(usage.billed.cost_usd, 6),
         }
         run.span.update(metadata=counts)
-    return (
-        reply
-        if reply.text.strip()
-        else Reply(text=translate("apology"), outcome="failed")
-    )
+    return Reply(text=translate("apology"), outcome="failed", error_types=error_types)
 
 
 def record_turn(span: Span, reply: Reply) -> None:
@@ -465,12 +470,12 @@ def record_turn(span: Span, reply: Reply) -> None:
         "retry_count": reply.retries,
         "error_types": list(reply.error_types),
     }
-    if (prompt := reply.prompt) is not None:
-        metadata |= {"prompt_name": prompt.name, "prompt_version": prompt.origin}
+    if reply.prompt is not None:
+        metadata["prompt_name"] = reply.prompt.name
+        metadata["prompt_version"] = reply.prompt.origin
     levels: dict[TurnOutcome, SpanLevel] = {"fallback": "WARNING", "failed": "ERROR"}
-    span.update(
-        output=reply.full_text, metadata=metadata, level=levels.get(reply.outcome)
-    )
+    level = levels.get(reply.outcome)
+    span.update(output=reply.full_text, metadata=metadata, level=level)
     span.score("structured_retries", reply.retries, "NUMERIC")
     span.score("outcome", reply.outcome, "CATEGORICAL")
 
@@ -494,31 +499,35 @@ def list_error_types(response: AgenticResponse[Any]) -> tuple[str, ...]:
 @cache
 def _injection_patterns() -> Mapping[str, Pattern]:
     """Return patterns of prompt injections in lower case, by the flag that they set."""
-    injections = [language.injections for language in load_languages().values()]
-    any_of = {
-        kind: "|".join(
-            part for injection in injections for part in getattr(injection, kind)
-        )
-        for kind in Injections.model_fields
-    }
+    ignore = _any_phrase("ignore")
+    instructions = _any_phrase("instructions")
+    prompt = _any_phrase("prompt")
+    role = _any_phrase("role")
     gap = rf"\W(?:.{{0,{MAX_OVERRIDE_GAP}}}\W)?"
-    override = rf"(?s)\b(?:{any_of['ignore']}){gap}(?:{any_of['instructions']})\b"
     speaker = r"^[ \t]*(?:system|assistant)\s*:"
     return {
-        "instruction_override": pattern(override),
-        "prompt_probe": pattern(rf"\b(?:{any_of['prompt']})\b"),
-        "role_play": pattern(rf"(?m)(?:^|\W)(?:{any_of['role']})(?:\W|$)|{speaker}"),
+        "instruction_override": pattern(rf"(?s)\b{ignore}{gap}{instructions}\b"),
+        "prompt_probe": pattern(rf"\b{prompt}\b"),
+        "role_play": pattern(rf"(?m)(?:^|\W){role}(?:\W|$)|{speaker}"),
     }
+
+
+def _any_phrase(field: str) -> str:
+    """Return a pattern of the phrases that all languages have in a field of `Injections`."""
+    phrases = []
+    for language in load_languages().values():
+        phrases += getattr(language.injections, field)
+    return f"(?:{'|'.join(phrases)})"
 
 
 def find_security_flags(message: str) -> list[str]:
     """Return the names of the injection patterns in a message: a hint, not a defence."""
     normalized = compose_compatible(strip_invisible(message)).lower()
-    return [
-        flag
-        for flag, attack in _injection_patterns().items()
-        if attack.search(normalized)
-    ]
+    flags = []
+    for flag, attack in _injection_patterns().items():
+        if attack.search(normalized):
+            flags.append(flag)
+    return flags
 
 
 def clean_and_flag(message: str, span: Span) -> str:
@@ -526,7 +535,8 @@ def clean_and_flag(message: str, span: Span) -> str:
     message = cut(message, size_limits.MESSAGE_CHARS)
     with span.child("guard.input", "guardrail", input=message) as guard:
         flags = find_security_flags(message)
-        guard.update(output=flags, level="WARNING" if flags else None)
+        guard.update(output=flags)
         if flags:
+            guard.update(level="WARNING")
             span.update(metadata={"security_flags": ",".join(flags)})
     return strip_invisible(message).strip()

@@ -68,9 +68,8 @@ def once_a_turn(tool: Tool, calls: WritingCalls) -> Tool:
 
     async def run_once(arguments: BaseModel, run: Run) -> object:
         values: dict[str, Any] = arguments.model_dump(mode="json")
-        await calls.add(
-            tool.name, json.dumps(values, ensure_ascii=False, sort_keys=True)
-        )
+        written = json.dumps(values, ensure_ascii=False, sort_keys=True)
+        await calls.add(tool.name, written)
         return await tool.function(arguments, run)
 
     return replace(tool, function=run_once)

@@ -48,7 +48,7 @@ def _wine_columns() -> tuple[str, ...]:
 
     The price follows in `LAST_COLUMNS`, where the note is the user's own.
     """
-    columns: list[str] = []
+    columns = []
     for name, field in wine_fields().items():
         if field.in_cellar and name not in {"price", "currency", "notes"}:
             columns.append(name)

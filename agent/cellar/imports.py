@@ -41,7 +41,7 @@ def make_plan(
     in_stock = items_in_stock(stored)
     counts = Counter({item.key: item.count for item in in_stock})
     fitting = find_items_with_room(listed, stored)
-    changes: list[CellarItem] = []
+    changes = []
     for item in fitting:
         changes += _find_change(item, old_items.get(item.key), mode)
     changed = sum(item.key in counts for item in changes)

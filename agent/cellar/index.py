@@ -144,7 +144,7 @@ def _index_item(item: CellarItem, year: int) -> IndexedItem:
 
 def _read_grapes(wine: Mapping[str, Any]) -> frozenset[str]:
     """Return the known grapes; programs write "Red Blend" for those that they do not list."""
-    grapes: set[str] = set()
+    grapes = set()
     for name in wine.get("grapes", ()):
         if not name.endswith(BLEND):
             grapes.add(_canonical_grape(name))

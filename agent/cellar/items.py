@@ -13,6 +13,7 @@ from agent.turn import MAX_CELLAR_ITEMS, CellarItem
 
 MAX_BOTTLES: Final = 999
 """The maximum count of one wine in one change."""
+COUNTS: Final = range(1, MAX_BOTTLES + 1)
 MAX_NAME_CHARS: Final = 120
 YEARS: Final = range(1900, 2101)
 USUAL_SIZE_ML: Final = 750
@@ -38,7 +39,7 @@ def parse_cellar_item(text: str) -> CellarItem | None:
     times = _TIMES.search(text)
     if times is not None:
         text = f"{times[1]} {times[2]}"
-    tokens: list[str] = []
+    tokens = []
     currency: Currency | None = None
     for token in _TOKEN.findall(text):
         found = parse_currency(token)
@@ -46,7 +47,7 @@ def parse_cellar_item(text: str) -> CellarItem | None:
             tokens.append(token)
         currency = currency or found
     count = 1
-    if tokens and tokens[0].isdecimal() and 0 < int(tokens[0]) <= MAX_BOTTLES:
+    if tokens and tokens[0].isdecimal() and int(tokens[0]) in COUNTS:
         count = int(tokens.pop(0))
     price: float | None = None
     if len(tokens) > 1 and _PRICE.search(tokens[-1]):
@@ -241,5 +242,6 @@ def find_due_items(items: Sequence[CellarItem], year: int) -> list[CellarItem]:
         if window and year in window and item.reminded_year != year:
             due.append((window[1], item))
     due.sort(key=lambda entry: entry[1].count, reverse=True)
+    # A sort is stable: among equal years the larger stocks stay first.
     due.sort(key=lambda entry: entry[0])
     return [item for _, item in due[:MAX_DUE_ITEMS]]

@@ -68,9 +68,9 @@ def _split_rating(text: str) -> tuple[str, str]:
 
 def open_bottle(
     item: CellarItem, at: datetime, rating: str = "", note: str = ""
-) -> tuple[Drink, ...]:
-    """Return the entry of the drinking history for an item with a negative count."""
-    return (Drink(key=item.key, wine=item.wine, at=at, rating=rating, note=note),)
+) -> Drink:
+    """Return the entry of the drinking history for an opened bottle of an item."""
+    return Drink(key=item.key, wine=item.wine, at=at, rating=rating, note=note)
 
 
 def attach_note(

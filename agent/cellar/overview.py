@@ -66,7 +66,7 @@ def format_overview(items: Sequence[CellarItem], year: int) -> str:
         format_regions(in_stock),
     )
     parts = [translate("cellar_all", count=count), "\n".join(numbers)]
-    readiest: list[CellarItem] = []
+    readiest = []
     for found in index_cellar(items, year):
         # Nobody is told to drink what is still too young.
         if found.state != "young":
@@ -91,7 +91,7 @@ def format_states(states: Mapping[str, int]) -> str:
 
 def format_styles(items: Sequence[CellarItem]) -> str:
     """Return the numbers of bottles by style as one line."""
-    parts: list[str] = []
+    parts = []
     for style, count in count_by(items, "style"):
         if style:
             name = translate(f"style_{style}")
@@ -101,7 +101,7 @@ def format_styles(items: Sequence[CellarItem]) -> str:
 
 def format_regions(items: Sequence[CellarItem]) -> str:
     """Return the numbers of bottles of the largest regions as one line."""
-    parts: list[str] = []
+    parts = []
     for region, count in list_regions(items)[:MAX_REGIONS_IN_LINE]:
         name = escape(translate_place(region))
         parts.append(f"{name} {format_number(count)}")

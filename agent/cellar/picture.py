@@ -25,7 +25,7 @@ SHOWN_YEARS: Final = 10
 MAX_BARS: Final = 8
 MAX_NAME_CHARS: Final = 18
 MISSING: Final = "□"
-"""What stands for a character that the font does not have."""
+"""Stands for a character that the font does not have."""
 MAX_CACHED_PICTURES: Final = 32
 """Each has some 30,000 bytes."""
 PALETTE_SIZE: Final = 128
@@ -92,12 +92,12 @@ def describe_picture(items: Sequence[CellarItem], year: int) -> CellarPicture:
     """Return what the picture of a cellar shows."""
     in_stock = items_in_stock(items)
     total = sum(item.count for item in in_stock)
-    style_bars: list[Bar] = []
+    style_bars = []
     for style, count in count_by(in_stock, "style"):
         if style:
             name = translate(f"style_{style}")
             style_bars.append(_make_bar(name, count, STYLE_COLOURS[style]))
-    region_bars: list[Bar] = []
+    region_bars = []
     for region, count in list_regions(in_stock):
         name = clip(to_one_line(region), MAX_NAME_CHARS)
         region_bars.append(_make_bar(name, count, REGION_COLOUR))
@@ -140,7 +140,8 @@ def _count_states(
     states: list[tuple[Bar, ...]] = []
     for state, colour in STATE_COLOURS.items():
         name = translate(f"cellar_picture_{state}")
-        states.append(tuple(_make_bar(name, count, colour) for count in counts[state]))
+        bars = [_make_bar(name, count, colour) for count in counts[state]]
+        states.append(tuple(bars))
     return tuple(states)
 
 
@@ -155,7 +156,8 @@ def draw(picture: CellarPicture) -> bytes:
     figure = Figure((WIDTH, height), DOTS_PER_INCH, facecolor=PAPER)
     _write_at(figure, MARGIN, 0.45, picture.title, size=17, weight="bold")
     _write_at(figure, MARGIN, 0.8, picture.years_title, size=12, color=FAINT_INK)
-    years = _add_axes(figure, (MARGIN, YEARS_TOP), (WIDTH - 2 * MARGIN, YEARS_HEIGHT))
+    years_width = WIDTH - 2 * MARGIN
+    years = _add_axes(figure, (MARGIN, YEARS_TOP), (years_width, YEARS_HEIGHT))
     _draw_years(years, picture)
     charts = (
         (MARGIN, picture.styles_title, picture.styles),
@@ -251,7 +253,8 @@ def _draw_years(axes: "Axes", picture: CellarPicture) -> None:
 
 def _draw_bars(axes: "Axes", bars: Sequence[Bar], rows: int) -> None:
     """Draw horizontal bars, the first on top, with their names and numbers."""
-    longest = max((bar.count for bar in bars if bar.colour), default=1)
+    coloured_counts = [bar.count for bar in bars if bar.colour]
+    longest = max(coloured_counts, default=1)
     for index, bar in enumerate(bars):
         length = 0
         if bar.colour:

@@ -28,7 +28,7 @@ MAX_CANDIDATES: Final = 10
 MIN_WORD_CHARS: Final = 2
 """Shorter words name no wine: the "d" of "Barbera d'Alba"."""
 NUMBER_SIGN: Final = "#"
-"""What a user may write before the number of an item."""
+"""A user may write it before the number of an item: "#12"."""
 _COUNTED: Final = pattern(r"(?s)([1-9][0-9]{0,2})\s+(.+)")
 """A count of at most `MAX_BOTTLES`, and a name: "2018" alone is no count."""
 
@@ -100,9 +100,9 @@ def _find_candidates(
             return [], True
         return [item], True
     written = _WrittenName.parse(name)
-    labelled: list[CellarItem] = []
-    fitting: list[CellarItem] = []
-    similar: list[CellarItem] = []
+    labelled = []
+    fitting = []
+    similar = []
     for item in items_in_stock(items):
         wine = to_wine(item)
         if not written.may_mean(wine):
@@ -165,7 +165,7 @@ def _name_words(wine: Wine) -> frozenset[str]:
 
 def identifying_words(text: str) -> frozenset[str]:
     """Return the words of a text, except years, generic words and the common ones of languages."""
-    words: set[str] = set()
+    words = set()
     for word in split_words(text):
         singular = strip_plural(word)
         if len(singular) >= MIN_WORD_CHARS and not _is_year(word):

@@ -22,7 +22,7 @@ from agent.turn import CellarItem, Drink
 MAX_MODEL_CHARS: Final = 3_000
 """The longest result of own_cellar."""
 RESERVED_CHARS: Final = 120
-"""What the sentence on further rows may take of it."""
+"""The part of it that is reserved for the sentence on further rows."""
 MAX_ROW_NAME_CHARS: Final = 60
 MAX_ROW_PLACE_CHARS: Final = 24
 MAX_ROW_NOTE_CHARS: Final = 200
@@ -48,7 +48,7 @@ def fit_rows(
     """Return the content of a result with as many whole rows as fit, and their number."""
     room = MAX_MODEL_CHARS - RESERVED_CHARS
     room -= len(json.dumps(content, ensure_ascii=False))
-    shown: list[str] = []
+    shown = []
     for row in rows:
         room -= len(json.dumps(row, ensure_ascii=False)) + 1
         if room < 0:
@@ -119,7 +119,7 @@ def to_drunk_wine(drink: Drink) -> Wine:
 
 def format_drinks(drinks: Iterable[Drink]) -> str:
     """Return a line of Markdown for each opened bottle: date, wine, rating and note."""
-    lines: list[str] = []
+    lines = []
     for drink in drinks:
         label = escape(to_drunk_wine(drink).label)
         parts = [format_date(drink.at.date()), f"**{label}**"]
@@ -136,7 +136,8 @@ def format_drunk(drinks: Sequence[Drink], cellar: Iterable[CellarItem]) -> str:
     if not drinks:
         return ""
     numbers = {item.key: item.number for item in cellar}
-    sentence = translate("cellar_drunk", number=numbers.get(drinks[0].key, 1))
+    first_number = numbers.get(drinks[0].key, 1)
+    sentence = translate("cellar_drunk", number=first_number)
     return f"{sentence}\n{format_drinks(drinks)}"
 
 

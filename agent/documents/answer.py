@@ -166,10 +166,11 @@ def _compose_text(
     paragraphs = [announce_passages("best_passages", chunks[0].text)]
     for chunk in keep_near_best(chunks)[:PASSAGES_SHOWN]:
         # Brackets within a passage would look like citations.
-        text = chunk.text.replace("[", "(").replace("]", ")")
-        paragraphs.append(f"{best_passage(text, question)} [{chunk.path}]")
-    if (
-        response and response.outcome == "exhausted"
-    ):  # the passages may not answer the question
-        return "\n\n".join([translate("not_enough"), *paragraphs]), False
-    return "\n\n".join(paragraphs), True
+        unbracketed = chunk.text.replace("[", "(").replace("]", ")")
+        passage = best_passage(unbracketed, question)
+        paragraphs.append(f"{passage} [{chunk.path}]")
+    text = "\n\n".join(paragraphs)
+    # The passages may not answer a question that the model could not answer.
+    if response and response.outcome == "exhausted":
+        return f"{translate('not_enough')}\n\n{text}", False
+    return text, True

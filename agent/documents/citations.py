@@ -116,7 +116,7 @@ class CitationRules:
         stripped = text.strip()
         if stripped.startswith("{") and stripped.endswith("}"):
             return "the answer is JSON; write plain text"
-        problems: list[str] = []
+        problems = []
         for statement in split_statements(text, self._sources):
             problem = self._find_statement_problem(statement)
             if problem and problem not in problems:
@@ -185,16 +185,15 @@ def number_citations(
     """
     paths = {chunk.path for chunk in chunks}
     by_chunk_id: dict[str, Citation] = {}
-    parts: list[str] = []
+    parts = []
     previous_end = 0
     statement = ""
     for brackets in find_citations(text, paths):
         text_before = text[previous_end : brackets.start]
         parts.append(text_before)
         previous_end = brackets.end
-        if content_words(
-            text_before
-        ):  # adjacent citations share the statement before them
+        # Adjacent citations share the statement before them.
+        if content_words(text_before):
             statement = text_before
         for path in brackets.paths:
             chunk = _find_cited_chunk(statement, path, chunks)
@@ -216,8 +215,12 @@ def number_citations(
 def _find_cited_chunk(statement: str, path: str, chunks: Sequence[Chunk]) -> Chunk:
     """Return the chunk of a document that shares most words with a statement."""
     words = content_words(statement)
+
+    def count_shared(chunk: Chunk) -> int:
+        return len(content_words(chunk.text) & words)
+
     of_document = [chunk for chunk in chunks if chunk.path == path]
-    return max(of_document, key=lambda chunk: len(content_words(chunk.text) & words))
+    return max(of_document, key=count_shared)
 
 
 def find_citations(text: str, paths: Collection[str]) -> list[CitationBrackets]:
@@ -230,8 +233,8 @@ def find_citations(text: str, paths: Collection[str]) -> list[CitationBrackets]:
 
 
 def _read_brackets(match: Match, paths: Collection[str]) -> CitationBrackets:
-    known: list[str] = []
-    unknown: list[str] = []
+    known = []
+    unknown = []
     names = match[1].replace(";", ",").split(",")
     if match[1].strip(AROUND_PATHS) in paths:  # a path may contain a comma
         names = [match[1]]
@@ -256,9 +259,10 @@ def find_unretrieved_path(text: str, evidence: Evidence) -> str | None:
 
     Brackets in such an answer need not be citations; without a path they are ignored.
     """
-    paths = {
-        source.path for source in evidence.sources.values() if isinstance(source, Chunk)
-    }
+    paths = set()
+    for source in evidence.sources.values():
+        if isinstance(source, Chunk):
+            paths.add(source.path)
     for path in _list_unknown_paths(find_citations(text, paths)):
         if looks_like_path(path):
             return (
@@ -283,7 +287,8 @@ def find_wrong_number(
             continue
         cited_texts = [chunk.source_text for chunk in chunks if chunk.path in cited]
         supported = "\n".join([*cited_texts, *other_texts])
-        if number := find_unsupported_number(_without_citations(sentence), supported):
+        number = find_unsupported_number(_without_citations(sentence), supported)
+        if number is not None:
             listed = _list_in_brackets(sorted(cited))
             return f"the number {number} does not occur in {listed}; correct it, or leave it out"
     return None
@@ -295,11 +300,11 @@ def cite_excerpts(text: str, chunks: Sequence[Chunk]) -> str:
     for chunk in chunks:
         for words in _list_passages(chunk.text):
             passages.append((chunk.path, words))
-    lines: list[str] = []
+    lines = []
     for line in text.splitlines():
-        sentences = [
-            _cite_passage(part, passages) for part in _split_cited_sentences(line)
-        ]
+        sentences = []
+        for sentence in _split_cited_sentences(line):
+            sentences.append(_cite_passage(sentence, passages))
         lines.append(" ".join(sentences))
     return "\n".join(lines)
 
@@ -344,7 +349,8 @@ def looks_like_path(name: str) -> bool:
     """Return True if a text in brackets has the form of a path: a folder, or a file suffix."""
     if name.split() != [name]:
         return False
-    return "/" in name[:-1] or name[1:].lower().endswith(FILE_SUFFIXES)
+    has_folder = "/" in name[:-1]
+    return has_folder or name[1:].lower().endswith(FILE_SUFFIXES)
 
 
 def split_statements(text: str, paths: Collection[str]) -> list[Statement]:
@@ -363,29 +369,30 @@ def keep_sentences(
     A sentence that shares the citation of a later one gets its own copy. A heading or lead-in is
     removed if no sentence remains below it.
     """
-    sentences = split_statements(text, paths)
-    if all(
-        accept(sentence) and sentence.cited_text == sentence.text
-        for sentence in sentences
-    ):
-        return text.strip()
-    lines: list[str] = []
+    lines = []
     has_text_below = False
+    is_unchanged = True
     for line in reversed(_parse_lines(text, paths)):
-        accepted = " ".join(
-            sentence.cited_text for sentence in line.statements if accept(sentence)
-        )
+        accepted = []
+        for sentence in line.statements:
+            if accept(sentence):
+                accepted.append(sentence.cited_text)
+        if accepted != [sentence.text for sentence in line.statements]:
+            is_unchanged = False
         if line.statements and not accepted:
             continue
-        leads_in = line.is_heading or accepted.endswith((":", "："))
-        if accepted and leads_in and not has_text_below:
+        kept = " ".join(accepted)
+        leads_in = line.is_heading or kept.endswith((":", "："))
+        if kept and leads_in and not has_text_below:
             continue
-        if (
-            accepted
-        ):  # blank lines change nothing; a heading needs text of its own below it
+        # Blank lines change nothing; a heading needs text of its own below it.
+        if kept:
             has_text_below = not line.is_heading
-        lines.append(line.marker + accepted)
-    return BLANK_LINES.sub("\n\n", "\n".join(reversed(lines))).strip()
+        lines.append(line.marker + kept)
+    if is_unchanged:
+        return text.strip()
+    kept_text = "\n".join(reversed(lines))
+    return BLANK_LINES.sub("\n\n", kept_text).strip()
 
 
 def _parse_lines(text: str, paths: Collection[str]) -> list[Line]:
@@ -394,21 +401,24 @@ def _parse_lines(text: str, paths: Collection[str]) -> list[Line]:
     The lines are read from the last to the first: a citation covers the sentences before it in its
     paragraph or list item, and a line of citations covers the paragraph before it.
     """
-    lines: list[Line] = []
-    covering: list[CitationBrackets] = []
+    lines = []
+    covering = []
     for line in reversed(text.strip().splitlines()):
         if _is_citations_only(line):
             covering = find_citations(line, paths)
-            if unknown_paths := _list_unknown_paths(covering):
+            unknown_paths = _list_unknown_paths(covering)
+            if unknown_paths:
                 lines.append(Line("", [Statement(line, unknown_paths=unknown_paths)]))
             continue
+        # Citations cover nothing before a blank line, except on a line of theirs.
         if not line.strip() and lines and lines[-1].statements:
-            covering = []  # citations cover nothing before a blank line, except on a line of theirs
+            covering = []
         is_heading = HEADING.match(line.strip()) is not None
         marker = ""
-        if not is_heading and (match := LIST_MARKER.match(line)):
-            marker = match[0]
-        statements: list[Statement] = []
+        list_marker = LIST_MARKER.match(line)
+        if list_marker is not None and not is_heading:
+            marker = list_marker[0]
+        statements = []
         sentences = _split_cited_sentences(line[len(marker) :].strip())
         for sentence in reversed(sentences):
             covering = find_citations(sentence, paths) or covering
@@ -427,9 +437,8 @@ def _make_statement(
     cited_paths: dict[str, None] = {}
     for brackets in covering:
         cited_paths |= dict.fromkeys(brackets.paths)
-    return Statement(
-        sentence, needs_citation, tuple(cited_paths), _list_unknown_paths(covering)
-    )
+    unknown_paths = _list_unknown_paths(covering)
+    return Statement(sentence, needs_citation, tuple(cited_paths), unknown_paths)
 
 
 def _split_cited_sentences(text: str) -> list[str]:

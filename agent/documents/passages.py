@@ -96,18 +96,17 @@ class DocumentStore(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LookUpResult:
-    """The common fields of answers and quotes.
-
-    `note` says why no model was involved; it is empty if one was. `prompt` was sent to the model.
-    """
+    """The common fields of answers and quotes."""
 
     outcome: TurnOutcome
     chunks: tuple[Chunk, ...] = ()
     by_model: bool = False
     note: str = ""
+    """The reason why no model was involved; empty if one was."""
     retry_count: int = 0
     error_types: tuple[str, ...] = ()
     prompt: PromptRef | None = None
+    """The prompt that was sent to the model."""
 
     def to_reply(self, *messages: str) -> Reply:
         """Return the reply of a turn with these messages, in Markdown."""
@@ -115,7 +114,7 @@ class LookUpResult:
             text="\n\n".join(messages),
             parts=messages,
             outcome=self.outcome,
-            notes=(self.note,) if self.note else (),
+            notes=tuple(filter(None, [self.note])),
             retries=self.retry_count,
             error_types=self.error_types,
             structured_answer=self,
@@ -129,11 +128,14 @@ def build_result_fields(
     """Return the fields of a `LookUpResult`. `response` is None if no model was asked."""
     fields: dict[str, Any] = {"outcome": "answered", "chunks": tuple(chunks)}
     if response is None:
-        return fields | {"note": translate("documents_no_model") if chunks else ""}
+        if chunks:
+            fields["note"] = translate("documents_no_model")
+        return fields
     if response.outcome in {"refusal", "content_filter"}:
         fields["outcome"] = "refused"
     elif not response.has_text:
-        fields |= {"outcome": "fallback", "note": translate("documents_model_failed")}
+        fields["outcome"] = "fallback"
+        fields["note"] = translate("documents_model_failed")
     elif response.outcome == "salvaged":
         fields["outcome"] = "salvaged"
     return fields | {
@@ -155,24 +157,24 @@ async def retrieve(
         "retrieve.documents", "retriever", input=list(queries)
     ) as retriever:
         hits = await documents.search(queries, MAX_CHUNKS)
-        paths = {chunk.path for chunk in hits}
-        known_paths = await documents.known_paths([*paths])
+        known_paths = await documents.known_paths([chunk.path for chunk in hits])
         chunks = [chunk for chunk in hits[:MAX_CHUNKS] if chunk.path in known_paths]
-        retriever.update(
-            output=describe_chunks(chunks),
-            metadata={"found": len(chunks), "unknown": len(hits) - len(chunks)},
-        )
+        counts = {"found": len(chunks), "unknown": len(hits) - len(chunks)}
+        retriever.update(output=describe_chunks(chunks), metadata=counts)
     return chunks
 
 
 def describe_chunks(chunks: Sequence[Chunk]) -> list[dict[str, Any]]:
     """Return chunks as an admin reads them in a trace: their rank, and how they begin."""
-    described = []
+    described: list[dict[str, Any]] = []
     for rank, chunk in enumerate(chunks, start=1):
-        text = clip(chunk.text, TRACED_CHARS)
-        described.append(
-            {"rank": rank, "id": chunk.id, "path": chunk.path, "text": text}
-        )
+        beginning = {
+            "rank": rank,
+            "id": chunk.id,
+            "path": chunk.path,
+            "text": clip(chunk.text, TRACED_CHARS),
+        }
+        described.append(beginning)
     return described
 
 
@@ -244,10 +246,11 @@ def has_clear_best(chunks: Sequence[Chunk]) -> bool:
     if not chunks:
         return False
     best = chunks[0]
-    other_scores = (
-        chunk.score for chunk in chunks if chunk.document_id != best.document_id
-    )
-    return max(other_scores, default=0.0) <= MIN_SCORE_SHARE * best.score
+    limit = MIN_SCORE_SHARE * best.score
+    for chunk in chunks:
+        if chunk.document_id != best.document_id and chunk.score > limit:
+            return False
+    return True
 
 
 SEARCH_DOCUMENTS: Final = "search_documents"
@@ -278,11 +281,17 @@ def search_documents_tool(documents: DocumentStore) -> Tool:
         """
         chunks = keep_near_best(await retrieve(documents, [query], run.span))
         ids_given_to_model = get_deps(run).ids_given_to_model
-        new = [chunk for chunk in chunks if chunk.id not in ids_given_to_model]
-        ids_given_to_model.update(chunk.id for chunk in new)
-        content = excerpts(new)
-        if not new:
-            content = NO_MORE if chunks else NOTHING
+        new = []
+        for chunk in chunks:
+            if chunk.id not in ids_given_to_model:
+                new.append(chunk)
+                ids_given_to_model.add(chunk.id)
+        if new:
+            content = excerpts(new)
+        elif chunks:
+            content = NO_MORE
+        else:
+            content = NOTHING
         looked = Looked(Lack.DOCUMENTS, found=bool(chunks))
         return ToolOutput(content, index_by_id(chunks), effects=(looked,))
 

@@ -105,12 +105,13 @@ Extract verbatim passages from these chunks that answer the query above.
 
 def format_user_message(query: str, chunks: Sequence[Chunk]) -> str:
     """Return a prompt with the query and its chunks, each below a header."""
-    sources = []
+    parts = []
     for chunk in chunks:
         source = f'Source: "{escape_tags(chunk.title)}" (id: {chunk.document_id})'
         section = f'Section: "{escape_tags(chunk.location)}"'
-        sources.append(f"[{source}, {section}]\n{escape_tags(chunk.text)}")
-    return PROMPT.format(query=escape_tags(query), sources="\n\n---\n\n".join(sources))
+        parts.append(f"[{source}, {section}]\n{escape_tags(chunk.text)}")
+    sources = "\n\n---\n\n".join(parts)
+    return PROMPT.format(query=escape_tags(query), sources=sources)
 
 
 def build_quotes_contract(chunks: Sequence[Chunk]) -> OutputContract[QuotesAnswer]:
@@ -118,13 +119,14 @@ def build_quotes_contract(chunks: Sequence[Chunk]) -> OutputContract[QuotesAnswe
 
     def find_problem(answer: QuotesAnswer, _: Evidence) -> str | None:
         for index, snippet in enumerate(answer.snippets):
-            if problem := _find_snippet_problem(snippet, chunks):
+            problem = _find_snippet_problem(snippet, chunks)
+            if problem is not None:
                 return f"snippets.{index}: {problem}"
         return None
 
     def keep_valid(answer: QuotesAnswer, _: Evidence) -> Part[QuotesAnswer] | None:
-        valid: list[Snippet] = []
-        cuts: list[str] = []
+        valid = []
+        cuts = []
         for snippet in answer.snippets:
             if _find_snippet_problem(snippet, chunks):
                 cuts.append(snippet.content)
@@ -199,16 +201,18 @@ def find_verbatim(content: str, text: str) -> str | None:
     if not words or sum(map(len, words)) > len(text):
         return None
     for match in _build_quote_pattern(*words).finditer(text):
-        if not _is_within_word(text, match.start()) and not _is_within_word(
-            text, match.end()
-        ):
+        begins_within_word = _is_within_word(text, match.start())
+        ends_within_word = _is_within_word(text, match.end())
+        if not begins_within_word and not ends_within_word:
             return match[0]
     return None
 
 
 @lru_cache(maxsize=64)
 def _build_quote_pattern(*words: str) -> Pattern:
-    word_patterns = ["".join(map(_build_char_pattern, word)) for word in words]
+    word_patterns = []
+    for word in words:
+        word_patterns.append("".join(map(_build_char_pattern, word)))
     return pattern(r"(?i)" + r"\s+".join(word_patterns))
 
 
@@ -223,7 +227,9 @@ def _build_char_pattern(char: str) -> str:
 def _is_within_word(text: str, position: int) -> bool:
     """Return True if a word continues from the character before a position to the one at it."""
     chars = text[max(0, position - 1) : position + 1]
-    return len(chars) == 2 and chars.isalnum() and not UNSPACED_SCRIPTS.search(chars)
+    if len(chars) < 2 or not chars.isalnum():
+        return False
+    return UNSPACED_SCRIPTS.search(chars) is None
 
 
 class Quote(Snippet):
@@ -280,15 +286,19 @@ async def find_quotes(
     chunks = await retrieve(documents, queries, run.span)
     prompt = get_prompt(run, "documents-quotes")
     # Models of the run, and cheaper ones that may be asked first.
-    model_names = [
-        model.model for model in (*run.models, *get_deps(run).models.values())
-    ]
-    # The key includes the chunks, because a quote may be wrong once its document has changed.
-    key = *query.lower().split(), *chunks, *model_names, prompt.text, current_language()
-    stored = cache.get(key) if cache else None
-    if stored is not None:
-        run.span.update(metadata={"cached": True})
-        return replace(stored, query=query, cached=True)
+    models = (*run.models, *get_deps(run).models.values())
+    key = (
+        tuple(query.lower().split()),
+        tuple(chunks),  # a quote may be wrong once its document has changed
+        tuple(model.model for model in models),
+        prompt.text,
+        current_language(),
+    )
+    if cache is not None:
+        stored = cache.get(key)
+        if stored is not None:
+            run.span.update(metadata={"cached": True})
+            return replace(stored, query=query, cached=True)
     response = None
     if run.models and chunks:
         response = await _ask_for_quotes(query, chunks, run, prompt)
@@ -337,10 +347,10 @@ def _build_quotes(
         )
     if result.outcome == "refused":
         return replace(result, summary=translate("quotes_declined"))
-    passages = [
-        _build_quote(chunk, best_passage(chunk.text, query), relevance="")
-        for chunk in keep_near_best(chunks)[:PASSAGES_SHOWN]
-    ]
+    passages = []
+    for chunk in keep_near_best(chunks)[:PASSAGES_SHOWN]:
+        passage = best_passage(chunk.text, query)
+        passages.append(_build_quote(chunk, passage, relevance=""))
     return replace(
         result,
         quotes=tuple(passages),
@@ -359,9 +369,8 @@ def _build_quotes_of(
         if found is None:
             continue
         chunk, content = found
-        quotes[chunk.id, content] = _build_quote(
-            chunk, content, snippet.relevance.strip()
-        )
+        quote = _build_quote(chunk, content, snippet.relevance.strip())
+        quotes[chunk.id, content] = quote
     return tuple(quotes.values())
 
 
@@ -401,9 +410,7 @@ def quote_documents_tool(
             "no_results": result.no_results,
         }
         quoted_ids = {quote.chunk_id for quote in result.quotes}
-        sources = index_by_id(
-            chunk for chunk in result.chunks if chunk.id in quoted_ids
-        )
-        return ToolOutput(content, sources)
+        chunks = [chunk for chunk in result.chunks if chunk.id in quoted_ids]
+        return ToolOutput(content, index_by_id(chunks))
 
     return replace(tool(quote_documents), prompt_line=QUOTE_LINE)

@@ -42,7 +42,8 @@ def _check_length(text: str) -> str:
 def _check_query(text: str) -> str:
     query = _check_length(text)
     has_words = any(map(str.isalnum, query))
-    if not has_words or "\n" in query or "://" in query or find_security_flags(query):
+    has_links = "://" in query
+    if not has_words or "\n" in query or has_links or find_security_flags(query):
         raise ValueError("must be one line of words, without links and orders")
     return query
 
@@ -198,6 +199,7 @@ def _apply_response(
 def _find_added_number(refined: RefinedQuestion, question: str) -> str | None:
     """Return feedback on a number that the question lacks (a guessed answer), or None."""
     for query in (refined.refined_query, *refined.variants, *refined.constraints):
-        if number := find_unsupported_number(query, question):
+        number = find_unsupported_number(query, question)
+        if number is not None:
             return f"{quoted(number)} is not in the question; leave it out"
     return None

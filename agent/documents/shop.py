@@ -70,10 +70,13 @@ def asks_for_staff(text: str) -> bool:
 
 def find_shop_topics(questions: Iterable[str]) -> frozenset[str]:
     """Return what questions ask about the shop, such as its hours; empty if nothing."""
-    topics = frozenset[str]().union(*map(_find_topics, questions))
+    topics: set[str] = set()
+    for question in questions:
+        topics.update(_find_topics(question))
     if STAFF in topics:
-        return topics - {STAFF} | {CONTACT}
-    return topics
+        topics.remove(STAFF)
+        topics.add(CONTACT)
+    return frozenset(topics)
 
 
 def find_greeting(chunks: Sequence[Chunk], language: str) -> str:
@@ -83,7 +86,7 @@ def find_greeting(chunks: Sequence[Chunk], language: str) -> str:
     """
     headings = load_languages()[language].shop_greetings.split(",")
     names = [split_words(heading) for heading in headings]
-    parts: list[str] = []
+    parts = []
     for chunk in chunks:
         if chunk.headings and split_words(chunk.headings[-1]) in names:
             parts.append(chunk.text)
@@ -113,11 +116,15 @@ def _phrases() -> Mapping[str, Sequence[str]]:
     phrases: dict[str, list[str]] = {}
     for language in load_languages().values():
         for topic, row in language.shop_questions.items():
-            phrases.setdefault(topic, []).extend(map(_pad, row.split(",")))
+            known = phrases.setdefault(topic, [])
+            known += map(_pad, row.split(","))
     return phrases
 
 
 def _pad(phrase: str) -> str:
+    """Return a phrase with the spaces around its words, but for one where it has any ending."""
     phrase = phrase.strip()
     words = " ".join(split_words(phrase.removesuffix(ANY_ENDING)))
-    return f" {words}" if phrase.endswith(ANY_ENDING) else f" {words} "
+    if phrase.endswith(ANY_ENDING):
+        return f" {words}"
+    return f" {words} "

@@ -18,7 +18,7 @@ MIN_TOPIC_LETTERS: Final = 3
 MIN_TOPIC_SHARE: Final = 0.5
 """The minimum share of a question's topics that a passage must mention."""
 MIN_STEM_LETTERS: Final = 3
-"""The minimum length of a word's beginning that a topic may have: "reif*"."""
+"""The minimum length of the beginning of a word that stands for a topic: "reif*"."""
 MIN_FOREIGN_LETTERS: Final = 6
 """The minimum length of a term of another language, with its "*"."""
 CONTENT_ROLES: Final = frozenset({"estate", "kind", "name", "small_talk"})
@@ -64,9 +64,12 @@ class Topics(NamedTuple):
 
 def find_topic_share(topics: Sequence[Synonyms], text: str) -> float:
     """Return the share of the topics that a text mentions."""
-    stems = {stem(word) for word in split_words(text)}
-    mentioned = sum(not stems.isdisjoint(map(stem, topic)) for topic in topics)
-    return mentioned / len(topics)
+    stems = set(map(stem, split_words(text)))
+    mentioned_count = 0
+    for topic in topics:
+        if not stems.isdisjoint(map(stem, topic)):
+            mentioned_count += 1
+    return mentioned_count / len(topics)
 
 
 def find_share_on_topic(heading: str, topics: Sequence[Synonyms]) -> float:
@@ -82,10 +85,11 @@ def find_topics(question: str, language: str) -> Topics:
     """Return what a question in a language is about."""
     tokens = tokenize(question)
     phrases = find_phrases(tokens, language)
-    names: list[Synonyms] = []
+    names = []
     for phrase in phrases:
         for field in PROPER_NAME_FIELDS:
-            names += [tuple(split_words(name)) for name in phrase.values(field)]
+            for name in phrase.values(field):
+                names.append(tuple(split_words(name)))
     english = list(names)
     words: list[Synonyms] = []
     meaning_words: list[Synonyms] = []
@@ -100,7 +104,7 @@ def find_topics(question: str, language: str) -> Topics:
     if meaning_words and not words:
         english.append(MEANING)
         words = meaning_words
-    return Topics(list(dict.fromkeys(english)), list(dict.fromkeys(words)), names)
+    return Topics([*dict.fromkeys(english)], [*dict.fromkeys(words)], names)
 
 
 def _find_term(word: str, language: str) -> Synonyms | None:
@@ -108,9 +112,11 @@ def _find_term(word: str, language: str) -> Synonyms | None:
     terms = _load_terms(language)
     if word in terms:
         return terms[word]
-    for length in range(len(word), MIN_STEM_LETTERS - 1, -1):
-        if term := terms.get(f"{word[:length]}*"):
-            return term
+    beginning = word
+    while len(beginning) >= MIN_STEM_LETTERS:
+        if f"{beginning}*" in terms:
+            return terms[f"{beginning}*"]
+        beginning = beginning[:-1]
     return None
 
 
@@ -124,11 +130,11 @@ def _content_words(
             grammar.update(phrase.indices)
     common = common_words(language) | stop_words()
     for index, token in enumerate(tokens):
-        word = next(iter(split_words(token.written)), "")
-        # "which glass".
-        is_topic = index not in grammar or _find_term(word, language) is not None
-        is_long = len(word) >= MIN_TOPIC_LETTERS and not word.isdecimal()
-        if is_topic and is_long and word not in common:
+        word = "".join(split_words(token.written)[:1])
+        if len(word) < MIN_TOPIC_LETTERS or word.isdecimal() or word in common:
+            continue
+        # A grammatical word may be a wine term: "which glass".
+        if index not in grammar or _find_term(word, language) is not None:
             yield word
 
 
@@ -140,15 +146,13 @@ def _load_terms(language: str) -> Mapping[str, Synonyms]:
     """
     terms: dict[str, Synonyms] = {}
     for code, table in load_language_words().items():
+        min_letters = MIN_FOREIGN_LETTERS
+        if code == language:
+            min_letters = 0
         for english, others in table.topics.items():
             topic = tuple(english.split())
-            for word in (*topic, *others.split()):
-                is_known = (
-                    word in topic
-                    or code == language
-                    or len(word) >= MIN_FOREIGN_LETTERS
-                )
-                if is_known:
-                    known = terms.get(word, ())
-                    terms[word] = tuple(dict.fromkeys((*known, *topic)))
+            words = [word for word in others.split() if len(word) >= min_letters]
+            for word in (*topic, *words):
+                synonyms = (*terms.get(word, ()), *topic)
+                terms[word] = tuple(dict.fromkeys(synonyms))
     return terms

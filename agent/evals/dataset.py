@@ -143,12 +143,15 @@ def parse_conversation(value: object, location: str) -> EvalCase:
 def to_item(dataset: str, conversation: EvalCase) -> dict[str, Any]:
     """Return a conversation as a Langfuse item, with the same id every time."""
     data = conversation.model_dump(mode="json", exclude_defaults=True)
+    expected = data.pop("expect", {})
+    metadata: dict[str, Any] = {}
+    for name in ("id", "language", "kind"):
+        if name in data:
+            metadata[name] = data.pop(name)
     return {
         "id": trace_id_of(dataset, conversation.id),
-        "expected_output": data.pop("expect", {}),
-        "metadata": {
-            name: data.pop(name) for name in ("id", "language", "kind") if name in data
-        },
+        "expected_output": expected,
+        "metadata": metadata,
         "input": data,
     }
 
@@ -165,12 +168,10 @@ def from_item(item: Any, dataset: str) -> EvalCase:
         conversation = {"messages": [conversation]}
     if not isinstance(conversation, dict):
         raise DatasetError(f"{location} has no messages as its input")
-    fields = {
-        "id": item.id,
-        **(item.metadata or {}),
-        **conversation,
-        "item_id": item.id,
-    }
+    fields = {"id": item.id}
+    fields |= item.metadata or {}
+    fields |= conversation
+    fields["item_id"] = item.id
     if isinstance(item.expected_output, dict):
         fields["expect"] = item.expected_output
     return parse_conversation(fields, location)

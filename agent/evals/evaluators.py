@@ -53,19 +53,19 @@ PERFECT: Final = Mark(1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:
-    """The last reply of a conversation, with data of the replies before it.
-
-    `texts` are all answers as the user saw them. `wines` are those of the last reply that are in
-    the catalogue, and `unknown_ids` the ids of the others. `previous_wines` are those of the reply
-    before the last, and `earlier_ids` the ids of the wines in all replies before the last.
-    """
+    """The last reply of a conversation, with data of the replies before it."""
 
     reply: Reply
     texts: tuple[str, ...]
+    """All answers as the user saw them."""
     wines: tuple[Wine, ...] = ()
+    """The wines of the last reply that are in the catalogue."""
     unknown_ids: tuple[str, ...] = ()
+    """The ids of its other wines."""
     previous_wines: tuple[Wine, ...] = ()
+    """The wines of the reply before the last."""
     earlier_ids: frozenset[str] = frozenset()
+    """The ids of the wines in all replies before the last."""
 
     @property
     def text(self) -> str:
@@ -119,10 +119,10 @@ def mark_grounded(observation: Observation, expect: Expectation) -> Mark | None:
     """
     reply = observation.reply
     is_by_model = reply.outcome != "fallback"
-    hidden = [
-        wine.label for wine in observation.wines if wine.title not in observation.text
-    ]
-    wrong = [*observation.unknown_ids, *hidden]
+    wrong = [*observation.unknown_ids]
+    for wine in observation.wines:
+        if wine.title not in observation.text:
+            wrong.append(wine.label)
     if is_by_model and wrong:
         return Mark(0, f"unknown or not shown: {', '.join(wrong)}")
     attempts = reply.retries + 1
@@ -139,7 +139,7 @@ def mark_filters(observation: Observation, expect: Expectation) -> Mark | None:
     """Return the share of the wines that meet all expectations, including prices."""
     if not has_filters(expect):
         return None
-    broken: list[str] = []
+    broken = []
     for wine in observation.wines:
         problems = ", ".join(broken_filters(wine, expect))
         if problems:
@@ -149,7 +149,7 @@ def mark_filters(observation: Observation, expect: Expectation) -> Mark | None:
 
 def mark_follow_up(observation: Observation, expect: Expectation) -> Mark | None:
     """Return the share of the references to earlier wines that the answer understood."""
-    problems: list[str] = []
+    problems = []
     if expect.cheaper_than and not _is_cheaper(observation, expect.cheaper_than):
         problems.append(f"not cheaper than wine {expect.cheaper_than}")
     if expect.about and not _is_about(observation, expect.about):
@@ -166,8 +166,10 @@ def _is_cheaper(observation: Observation, number: int) -> bool:
     if number > len(observation.previous_wines):
         return False
     limit = observation.previous_wines[number - 1].price_in_euros or 0.0
-    prices = [wine.price_in_euros for wine in observation.wines]
-    return bool(prices) and all(price is not None and price < limit for price in prices)
+    for wine in observation.wines:
+        if wine.price_in_euros is None or wine.price_in_euros >= limit:
+            return False
+    return bool(observation.wines)
 
 
 def _is_about(observation: Observation, number: int) -> bool:
@@ -184,7 +186,7 @@ def mark_language(observation: Observation, language: str | None) -> Mark | None
     """Check the language of the answer, without quotations; None if it is unclear."""
     answer = observation.reply.structured_answer
     prose = observation.text
-    descriptions: list[str] = []
+    descriptions = []
     if answer:
         prose = f"{answer.intro}\n{answer.closing}"
         descriptions = [wine.description for wine in answer.wines]
@@ -234,15 +236,17 @@ MODEL_METRICS: Final = frozenset({"answered", "grounded", "injection"})
 def compute_marks(observation: Observation, conversation: EvalCase) -> dict[str, Mark]:
     """Return the marks of the metrics that apply, by metric."""
     expect = conversation.expect
-    marks = {
-        name: evaluate(observation, expect) for name, evaluate in EVALUATORS.items()
-    }
-    if not expect.any_language:
-        marks["language"] = mark_language(observation, conversation.language)
-    applicable = {name: mark for name, mark in marks.items() if mark is not None}
-    if observation.reply.outcome != "fallback":
-        return applicable
-    return {name: mark for name, mark in applicable.items() if name in MODEL_METRICS}
+    is_by_model = observation.reply.outcome != "fallback"
+    marks: dict[str, Mark] = {}
+    for name, evaluate in EVALUATORS.items():
+        mark = evaluate(observation, expect)
+        if mark is not None and (is_by_model or name in MODEL_METRICS):
+            marks[name] = mark
+    if is_by_model and not expect.any_language:
+        mark = mark_language(observation, conversation.language)
+        if mark is not None:
+            marks["language"] = mark
+    return marks
 
 
 def has_filters(expect: Expectation) -> bool:
@@ -275,9 +279,8 @@ def _is_within_price(wine: Wine, expect: Expectation) -> bool:
     price = wine.price_in_euros
     if price is None:
         return False
-    if expect.min_price is not None and price < to_euros(
-        expect.min_price, expect.currency
-    ):
+    low = to_euros(expect.min_price or 0.0, expect.currency)
+    if price < low:
         return False
     return expect.max_price is None or price <= to_euros(
         expect.max_price, expect.currency
@@ -293,10 +296,9 @@ def _is_at_most(wine: Wine, max_abv: float) -> bool:
 
 def _contains_words(text: str, words: str) -> bool:
     """Return whether a text has consecutive words, of which the last may be the start of a word."""
-    return (
-        f" {normalize(strip_invisible(words))}"
-        in f" {normalize(strip_invisible(text))}"
-    )
+    sought = normalize(strip_invisible(words))
+    searched = normalize(strip_invisible(text))
+    return f" {sought}" in f" {searched}"
 
 
 def _mark_share(count: int, problems: Sequence[str]) -> Mark | None:
@@ -305,4 +307,5 @@ def _mark_share(count: int, problems: Sequence[str]) -> Mark | None:
         return None
     if not problems:
         return PERFECT
-    return Mark((count - len(problems)) / count, "; ".join(problems[:MAX_REASONS]))
+    share = (count - len(problems)) / count
+    return Mark(share, "; ".join(problems[:MAX_REASONS]))

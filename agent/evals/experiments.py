@@ -55,11 +55,8 @@ def put_items(
         asked = masking.mask_value(item["input"])
         expected = masking.mask_value(item["expected_output"])
         if masking.content == "none":
-            # The client leaves out an item whose input is None.
-            asked, expected = (
-                {},
-                None,
-            )
+            asked = {}  # the client leaves out an item whose input is None
+            expected = None
         client.create_dataset_item(
             dataset_name=dataset,
             id=item["id"],

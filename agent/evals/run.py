@@ -40,20 +40,18 @@ PERCENTILES: Final = {"seconds p50": 0.50, "seconds p95": 0.95}
 
 @dataclass(slots=True)
 class Result:
-    """The answers of a variant to a case (a conversation), the marks of the last one, and traces.
-
-    `figures` are numbers that reports average in addition to marks. `failure` is the type of the
-    exception that ended the conversation, empty if there was none.
-    """
+    """The answers of a variant to a case (a conversation), with its marks and traces."""
 
     variant: str
     case: EvalCase
     marks: Mapping[str, Mark] = field(default_factory=dict)
     figures: Mapping[str, float] = field(default_factory=dict)
+    """Numbers that reports average in addition to marks."""
     texts: tuple[str, ...] = ()
     wine_ids: tuple[str, ...] = ()
     traces: list[TraceRecord] = field(default_factory=list)
     failure: str = ""
+    """The type of the exception that ended the conversation; empty if there was none."""
 
     @property
     def passed(self) -> bool:
@@ -99,7 +97,7 @@ class Variant:
     async def _converse(self, result: Result, title: str) -> None:
         case = result.case
         history = [*case.history]
-        replies: list[Reply] = []
+        replies = []
         spent = NOTHING_BILLED
         turns_by_model = 0
         for message in case.messages:
@@ -108,12 +106,10 @@ class Variant:
             spent += reply.billed
             if reply.billed.requests > 0 and reply.outcome in ("answered", "salvaged"):
                 turns_by_model += 1
-            history += [
-                StoredMessage("user", message),
-                StoredMessage(
-                    "assistant", reply.text, reply.wine_ids, answer=reply.stored_answer
-                ),
-            ]
+            answer = StoredMessage(
+                "assistant", reply.text, reply.wine_ids, answer=reply.stored_answer
+            )
+            history += [StoredMessage("user", message), answer]
         observation = await self._observe(case, replies)
         result.marks = compute_marks(observation, case)
         result.texts = observation.texts
@@ -128,12 +124,11 @@ class Variant:
     async def _answer(
         self, result: Result, title: str, message: str, history: Sequence[StoredMessage]
     ) -> Reply:
-        trace_id = trace_id_of(
-            "eval", title, self.label, result.case.id, len(result.traces)
-        )
+        case_id = result.case.id
+        trace_id = trace_id_of("eval", title, self.label, case_id, len(result.traces))
         trace = TraceRecord(trace_id, session=f"eval:{title}", user=USER)
         with trace.open_root(message) as span:
-            span.update(metadata={"case": result.case.id, "variant": self.label})
+            span.update(metadata={"case": case_id, "variant": self.label})
             result.traces.append(trace)
             turn = replace(self.run.for_turn(), span=span)
 
@@ -145,20 +140,24 @@ class Variant:
 
     async def _observe(self, case: EvalCase, replies: Sequence[Reply]) -> Observation:
         """Return the last reply, with its wines and earlier ones from the catalogue."""
-        last = replies[-1]
+        *earlier, last = replies
+        shown: list[tuple[str, ...]] = []
+        for message in case.history:
+            if message.role == "assistant":
+                shown.append(message.wine_ids)
+        shown += [reply.wine_ids for reply in earlier]
+        previous_ids: tuple[str, ...] = ()
+        if shown:
+            previous_ids = shown[-1]
         wines = await self.catalogue.get(last.wine_ids)
-        earlier = [
-            message.wine_ids for message in case.history if message.role == "assistant"
-        ]
-        earlier += [reply.wine_ids for reply in replies[:-1]]
-        previous_ids = earlier[-1] if earlier else ()
+        unknown_ids = {*last.wine_ids} - {wine.id for wine in wines}
         return Observation(
             reply=last,
             texts=tuple(reply.full_text for reply in replies),
             wines=tuple(wines),
-            unknown_ids=tuple({*last.wine_ids} - {wine.id for wine in wines}),
+            unknown_ids=tuple(unknown_ids),
             previous_wines=tuple(await self.catalogue.get(previous_ids)),
-            earlier_ids=frozenset(chain(*earlier)),
+            earlier_ids=frozenset(chain(*shown)),
         )
 
 
@@ -226,32 +225,38 @@ def table_rows(results: Sequence[Result]) -> Iterator[list[str]]:
 
 def _format_cell(name: str, results: Sequence[Result]) -> str:
     """Return the mean or percentile of a metric or figure as text, a dash if it never applied."""
-    if name in METRICS:
-        scores = [
-            result.marks[name].score for result in results if name in result.marks
-        ]
-        return f"{fmean(scores):.0%} of {len(scores)}" if scores else NEVER
-    if name in PERCENTILES:
-        seconds = sorted(chain.from_iterable(result.seconds for result in results))
-        if not seconds:
-            return NEVER
-        position = ceil(PERCENTILES[name] * len(seconds)) - 1
-        return FIGURES[name].format(seconds[position])
-    numbers = [result.figures[name] for result in results if name in result.figures]
+    numbers = []
+    for result in results:
+        if name in PERCENTILES:
+            numbers += result.seconds
+        elif name in result.marks:
+            numbers.append(result.marks[name].score)
+        elif name in result.figures:
+            numbers.append(result.figures[name])
     if not numbers:
         return NEVER
+    if name in METRICS:
+        return f"{fmean(numbers):.0%} of {len(numbers)}"
+    if name in PERCENTILES:
+        numbers.sort()
+        position = ceil(PERCENTILES[name] * len(numbers)) - 1
+        return FIGURES[name].format(numbers[position])
     return FIGURES[name].format(fmean(numbers))
 
 
 def find_worst(results: Sequence[Result]) -> list[Result]:
     """Return the cases that did not pass: failures first, then the lowest scores."""
 
-    def rank(result: Result) -> tuple[bool, float]:
-        scores = [mark.score for mark in result.marks.values()]
-        return not result.failure, fmean(scores) if scores else 0.0
+    def mean_score(result: Result) -> float:
+        if result.failure or not result.marks:
+            return 0.0
+        return fmean(mark.score for mark in result.marks.values())
 
     not_passed = [result for result in results if not result.passed]
-    return sorted(not_passed, key=rank)[:MAX_WORST_CASES]
+    not_passed.sort(key=mean_score)
+    # A sort is stable: among failures and others the order by scores stays.
+    not_passed.sort(key=lambda result: not result.failure)
+    return not_passed[:MAX_WORST_CASES]
 
 
 def worst_lines(results: Sequence[Result]) -> Iterator[str]:
@@ -261,10 +266,12 @@ def worst_lines(results: Sequence[Result]) -> Iterator[str]:
         if worst_results:
             yield f"\nWorst cases of {label}:"
         for result in worst_results:
-            yield f"  {result.case.id}: {' / '.join(result.case.messages)}"
+            messages = " / ".join(result.case.messages)
+            yield f"  {result.case.id}: {messages}"
             for name, mark in result.marks.items():
                 if not mark.passed:
-                    yield f"      {name} {mark.score:.0%}: {clip(mark.reason, MAX_REASON_CHARS)}"
+                    reason = clip(mark.reason, MAX_REASON_CHARS)
+                    yield f"      {name} {mark.score:.0%}: {reason}"
 
 
 def report_data(title: str, results: Sequence[Result]) -> dict[str, Any]:

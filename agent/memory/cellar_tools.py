@@ -133,8 +133,8 @@ async def change_cellar(arguments: CellarArguments, run: Run) -> ToolOutput:
         item = _find_removal(arguments, person)
     if arguments.action != "drink":
         return change_output("cellar changed", person, bottles=(item,))
-    drinks = open_bottle(item, datetime.now(UTC), arguments.rating, arguments.note)
-    return change_output("opened", person, bottles=(item,), drinks=drinks)
+    drink = open_bottle(item, datetime.now(UTC), arguments.rating, arguments.note)
+    return change_output("opened", person, bottles=(item,), drinks=(drink,))
 
 
 def _find_removal(arguments: CellarArguments, person: Person) -> CellarItem:
@@ -219,7 +219,7 @@ async def own_cellar(query: CellarQuery, run: Run) -> ToolOutput:
         "columns": COLUMNS,
     }
     content, shown_count = fit_rows(rows, head)
-    wines: list[Wine] = []
+    wines = []
     for indexed in found[:shown_count]:
         wine = to_wine(indexed.item)
         wines.append(mark_unknown_allergens(wine, person.safety.allergies))
@@ -233,7 +233,7 @@ def _find_own(query: CellarQuery, person: Person) -> list[IndexedItem]:
         return found
     # List hated wines, too. Allergens come from the safety state, so they still apply.
     without_facts = replace(person, facts=())
-    allowed: list[IndexedItem] = []
+    allowed = []
     for indexed in found:
         if may_be_shown(to_wine(indexed.item), without_facts):
             allowed.append(indexed)

@@ -77,7 +77,7 @@ def _suggest_facts(message: str) -> list[Fact]:
     if len(message) > MAX_PARSED_CHARS:
         return []
     is_vegan = asks_for_vegan(message)
-    facts: list[Fact] = []
+    facts = []
     for fact in find_excluded_facts(message):
         if fact.kind != "allergy" or not is_vegan:
             facts.append(fact)

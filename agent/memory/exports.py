@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Annotated, Any, Final, NamedTuple, TypeVar
 
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
@@ -81,22 +81,26 @@ class _Rating(BaseModel):
     is_liked: bool
 
 
+_Year = Annotated[int, Field(ge=YEARS.start, lt=YEARS.stop)]
+_Text = Annotated[str, Field(max_length=MAX_TEXT_CHARS)]
+
+
 class _Bottle(BaseModel):
     wine: dict[str, Any]
     count: int = Field(ge=0, le=MAX_COUNT)
-    drink_from: int | None = Field(default=None, ge=YEARS[0], le=YEARS[-1])
-    drink_until: int | None = Field(default=None, ge=YEARS[0], le=YEARS[-1])
-    note: str = Field(default="", max_length=MAX_TEXT_CHARS)
+    drink_from: _Year | None = None
+    drink_until: _Year | None = None
+    note: _Text = ""
     size_ml: int | None = Field(default=None, gt=0, le=MAX_COUNT)
-    place: str = Field(default="", max_length=MAX_TEXT_CHARS)
-    bought: str = Field(default="", max_length=MAX_TEXT_CHARS)
+    place: _Text = ""
+    bought: _Text = ""
 
 
 class _Drink(BaseModel):
     wine: dict[str, Any]
     at: datetime
-    rating: str = Field(default="", max_length=MAX_TEXT_CHARS)
-    note: str = Field(default="", max_length=MAX_TEXT_CHARS)
+    rating: _Text = ""
+    note: _Text = ""
 
 
 def read_export(data: bytes) -> Exported:
@@ -142,7 +146,7 @@ class _Reader:
 
     def find_user(self) -> int:
         """Return the id of the user whose memory this is."""
-        user_ids: set[object] = set()
+        user_ids = set()
         for table in ("facts", "settings", "taste_ratings", "bottles", "drinks"):
             for row in self.tables.get(table, ()):
                 user_ids.add(row.get("user_id"))
@@ -158,7 +162,7 @@ class _Reader:
 
         `convert` returns None for a row that another one converts.
         """
-        read: list[T] = []
+        read = []
         for row in self.tables.get(table, ()):
             try:
                 converted = convert(row)
@@ -221,7 +225,8 @@ def _to_rating(row: Row) -> TasteRating | None:
 def _to_old_rating(row: Row) -> TasteRating | None:
     if row.get("kind") != "rated":
         return None
-    return _to_rating({"taste": row.get("value"), "is_liked": row.get("said") == "+"})
+    is_liked = row.get("said") == "+"
+    return _to_rating({"taste": row.get("value"), "is_liked": is_liked})
 
 
 def _to_item(row: Row) -> CellarItem:

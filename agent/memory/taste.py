@@ -186,7 +186,7 @@ def _describe_budget(low: float | None, high: float | None, currency: Currency) 
 
 def _name_taste(taste: Taste) -> str:
     """Return the names of the values of a taste in the current language."""
-    names: list[str] = []
+    names = []
     for field, values in taste.items():
         names += [name_value(field, value) for value in values]
     return ", ".join(names)

@@ -162,7 +162,9 @@ def _clean_url(value: object) -> str:
     url = value.strip()
     if len(url) > MAX_URL_CHARS or not url.isprintable() or " " in url:
         return ""
-    return url if get_domain(url) else ""
+    if not get_domain(url):
+        return ""
+    return url
 
 
 def _clean_text(value: object, max_chars: int) -> str:
@@ -203,10 +205,10 @@ class Places:
     @property
     def links(self) -> list[SearchLink]:
         """Return a link to a web search for every query."""
-        return [
-            SearchLink(query, build_search_address(query))
-            for query in self.queries.queries
-        ]
+        links = []
+        for query in self.queries.queries:
+            links.append(SearchLink(query, build_search_address(query)))
+        return links
 
     def to_reply(self, *messages: str) -> Reply:
         """Return the reply of a turn with these messages, in Markdown."""
@@ -256,19 +258,23 @@ async def find_places(
             log.warning(
                 "%d searches for places failed, the first: %s", len(errors), errors[0]
             )
-            level: SpanLevel = "ERROR" if is_down else "WARNING"
+            level: SpanLevel = "WARNING"
+            if is_down:
+                level = "ERROR"
             retriever.update(metadata={"error": errors[0]}, level=level)
     if results:
         return Places(queries, results)
-    note = translate("place_search_failed" if is_down else "no_places")
-    return Places(queries, note=note, is_search_down=is_down)
+    if is_down:
+        note = translate("place_search_failed")
+        return Places(queries, note=note, is_search_down=True)
+    return Places(queries, note=translate("no_places"))
 
 
 async def _search_all(
     search: WebSearch, queries: Sequence[str]
 ) -> tuple[dict[str, list[Place]], list[str]]:
     """Search for three queries at a time. Return the hits by query, and the error messages."""
-    errors: list[str] = []
+    errors = []
     concurrency = asyncio.Semaphore(3)
     deadline = asyncio.get_running_loop().time() + SEARCH_SECONDS
 
@@ -304,8 +310,8 @@ def _merge_hits(hits: Mapping[str, Sequence[Place]]) -> tuple[Place, ...]:
             if query not in place.queries:
                 scores[url] += 1 / (RANK_CONSTANT + rank)
                 places[url] = replace(place, queries=(*place.queries, query))
-    best_first = sorted(places.values(), key=lambda place: -scores[place.url])
-    return tuple(best_first[:MAX_RESULTS])
+    best_first = sorted(places, key=scores.__getitem__, reverse=True)
+    return tuple(places[url] for url in best_first[:MAX_RESULTS])
 
 
 def _list_keys(hit: Place) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -364,9 +370,11 @@ def find_places_tool(search: WebSearch | None = None) -> Tool:
             raise ToolError(str(error)) from None
         if places.is_search_down:  # the links are an answer, but an admin has to know
             run.span.update(level="ERROR", metadata={"error_type": SEARCH_DOWN})
-        shown: Sequence[Place | SearchLink]
-        shown = places.results[:RESULTS_SHOWN] or places.links[:LINKS_SHOWN]
-        key = "places" if places.results else "search_links"
+        key = "places"
+        shown: Sequence[Place | SearchLink] = places.results[:RESULTS_SHOWN]
+        if not shown:
+            key = "search_links"
+            shown = places.links[:LINKS_SHOWN]
         content: dict[str, Any] = {key: [asdict(result) for result in shown]}
         if places.note:
             content["note"] = places.note

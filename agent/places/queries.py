@@ -34,6 +34,8 @@ MAX_RETRIES: Final = 1
 UNREACHED_OUTCOMES: Final = frozenset({"model_error", "deadline", "limit"})
 MAX_QUERY_CHARS: Final = 160
 MAX_PLACE_CHARS: Final = 120
+MAX_NAME_CHARS: Final = 40
+"""The part of an unknown name that an error repeats."""
 PAIRS_SHOWN: Final = 4
 MIN_STEM_CHARS: Final = 3
 PROMPT: Final = "Category: {name}. Place: {place}."
@@ -73,7 +75,7 @@ class Category(StrictModel):
 
     @property
     def hint(self) -> str:
-        """Return what the model is told: "where bottles are sold: wine shop, wine merchant"."""
+        """Return what a model is told: "where bottles are sold: wine shop, wine merchant"."""
         return f"{self.description}: {', '.join(self.synonyms)}"
 
 
@@ -93,8 +95,9 @@ def get_category_name(language: str, category: str) -> str:
 def _list_names_in(language: str, category: str) -> list[str]:
     """Return the names of a category in a language, the usual one first; it may have none."""
     known = load_languages().get(language)
-    names = known.places.get(category, "") if known else ""
-    return [*filter(None, names.split(","))]
+    if known is None or category not in known.places:
+        return []
+    return known.places[category].split(",")
 
 
 def find_category(name: str) -> str:
@@ -110,13 +113,14 @@ def find_category(name: str) -> str:
     for key in categories():
         if stemmed_name in _list_names(key):
             return key
-    raise ValueError(
-        f"there is no category {name.strip()[:40]!r}; use {', '.join(categories())}"
-    )
+    shown_name = name.strip()[:MAX_NAME_CHARS]
+    known = ", ".join(categories())
+    raise ValueError(f"there is no category {shown_name!r}; use {known}")
 
 
 @cache
 def _list_names(key: str) -> tuple[list[str], ...]:
+    """Return the stemmed words of each name of a category."""
     category = categories()[key]
     names = [key, category.label, *category.phrases, *category.synonyms]
     for language in load_languages():
@@ -146,9 +150,11 @@ class SearchQueries(RootModel[list[str]]):
         """Return the list without list markers; unwrap it from an object with one value."""
         if isinstance(value, dict) and len(value) == 1:
             (value,) = value.values()
-        if isinstance(value, list) and all(isinstance(item, str) for item in value):
-            return strip_list_markers(value)
-        return value
+        if not isinstance(value, list):
+            return value
+        if not all(isinstance(item, str) for item in value):
+            return value
+        return strip_list_markers(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,8 +196,8 @@ async def generate_queries(
         error_types=list_error_types(response),
     )
     if response.answer is not None and response.outcome == "answered":
-        queries = tuple(name_place(query, place) for query in response.answer.root)
-        return replace(tried, queries=queries, prompt=prompt.ref)
+        queries = [name_place(query, place) for query in response.answer.root]
+        return replace(tried, queries=tuple(queries), prompt=prompt.ref)
     if response.outcome in UNREACHED_OUTCOMES:
         return replace(tried, outcome="fallback")
     raise QueryGenerationFailed(
@@ -211,30 +217,36 @@ async def _ask_model(
         read_text=parse_lines,
         feedback_wording=FEEDBACK,
     )
+    kind = categories()[category]
     run = with_instructions(
         run,
         prompt,
         category=category,
-        label=categories()[category].label,
-        hint=categories()[category].hint,
+        label=kind.label,
+        hint=kind.hint,
         language=format_language(current_language()),
         schema=contract.output.schema_text,
     )
     limits = replace(run.limits, structured_output_max_retries=MAX_RETRIES)
-    message = PROMPT.format(name=category, place=json.dumps(place, ensure_ascii=False))
+    message = PROMPT.format(name=category, place=_in_quotation_marks(place))
     if wish:
-        message += WISH.format(wish=json.dumps(wish, ensure_ascii=False))
+        message += WISH.format(wish=_in_quotation_marks(wish))
     return await generate_agentic_response(
         message, run=replace(run, limits=limits), contract=contract
     )
 
 
+def _in_quotation_marks(words: str) -> str:
+    """Return the words of a user as JSON, so that they end where they end."""
+    return json.dumps(words, ensure_ascii=False)
+
+
 def build_rule_based_queries(category: str, place: str, wish: str = "") -> Queries:
     """Return ten phrases with the place, in the user's language if it has such phrases."""
-    phrases = _list_phrases_in(current_language(), category)
     suffix = f"{wish} {place}".strip()
-    queries = tuple(f"{phrase} {suffix}" for phrase in phrases)
-    return Queries(category, place, queries)
+    phrases = _list_phrases_in(current_language(), category)
+    queries = [f"{phrase} {suffix}" for phrase in phrases]
+    return Queries(category, place, tuple(queries))
 
 
 def _list_phrases_in(language: str, category: str) -> Sequence[str]:
@@ -292,8 +304,12 @@ def to_visible_line(raw: str) -> str:
 
 def normalise_words(phrase: str) -> list[str]:
     """Return the words of a text without case and accents, with `o` for `ö`, `oe` and `ø`."""
+
+    def keep_first(vowels: text.Match) -> str:
+        return vowels[0][0]
+
     joined = " ".join(text.split_words(phrase))
-    return TRANSLITERATED_VOWEL.sub(lambda match: match[0][0], joined).split()
+    return TRANSLITERATED_VOWEL.sub(keep_first, joined).split()
 
 
 def stem_word(word: str) -> str:
@@ -319,9 +335,9 @@ def find_problem(queries: Sequence[str], place: str) -> str | None:
     pairs = find_duplicates(queries, place)
     if not pairs:
         return None
-    shown = [
-        f"{quoted(one, 60)} = {quoted(two, 60)}" for one, two in pairs[:PAIRS_SHOWN]
-    ]
+    shown = []
+    for one, two in pairs[:PAIRS_SHOWN]:
+        shown.append(f"{quoted(one, 60)} = {quoted(two, 60)}")
     return f"{len(pairs)} pairs of queries are duplicates: {'; '.join(shown)}"
 
 
@@ -364,8 +380,10 @@ def mentions_place(query: str, place: str) -> bool:
     names = [word for word in normalise_words(town) if len(word) > 1]
     if not names:
         return True
-    words = normalise_words(query)
-    return any(_is_part_of_name(word, name) for name in names for word in words)
+    for word in normalise_words(query):
+        if any(_is_part_of_name(word, name) for name in names):
+            return True
+    return False
 
 
 def _is_part_of_name(word: str, name: str) -> bool:

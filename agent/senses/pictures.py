@@ -5,6 +5,7 @@ not a wine, and numbers that are not in the line that the model copied are remov
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
@@ -95,18 +96,19 @@ async def read_pictures(
     """
     requests = max(1, run.requests_left - ANSWER_REQUESTS)
     selected = downloads[: min(size_limits.IMAGES, requests)]
-    texts = await asyncio.gather(
-        *(read_picture(run, download) for download in selected)
-    )
-    return await _merge(texts, catalogue, left_out + len(downloads) - len(selected))
+    left_out += len(downloads) - len(selected)
+    readings = [read_picture(run, download) for download in selected]
+    texts = await asyncio.gather(*readings)
+    return await _merge(texts, catalogue, left_out)
 
 
 async def read_picture(run: Run, download: Download) -> PictureText | None:
     """Return the text of a picture, recorded on a new span; None if an error occurs."""
     with run.span.child("read.picture", "span") as span:
         try:
+            picture = await download()
             text = await _transcribe(
-                replace(run.for_tool(span), stop=run.stop), await download()
+                replace(run.for_tool(span), stop=run.stop), picture
             )
         except Exception as error:
             error_type = str(error)
@@ -114,8 +116,9 @@ async def read_picture(run: Run, download: Download) -> PictureText | None:
                 error_type = log_failure("A picture could not be read", error)
             span.update(metadata={"error_type": error_type}, level="WARNING")
             return None
+        lines = [wine.line for wine in text.wines]
         span.update(
-            output={"shows": text.shows, "wines": [wine.line for wine in text.wines]},
+            output={"shows": text.shows, "wines": lines},
             metadata={"unreadable": text.unreadable},
         )
     return text
@@ -129,12 +132,12 @@ async def _transcribe(run: Run, picture: str) -> PictureText:
     """
     answer_tokens = max(run.limits.answer_tokens, MIN_ANSWER_TOKENS)
     limits = replace(run.limits, answer_tokens=answer_tokens)
-    run = with_instructions(
-        run, get_prompt(run, "picture"), schema=CONTRACT.output.schema_text
-    )
+    model = get_deps(run).models[VISION]
+    prompt = get_prompt(run, "picture")
+    run = with_instructions(run, prompt, schema=CONTRACT.output.schema_text)
     response = await generate_agentic_response(
         QUESTION,
-        run=replace(run, models=[get_deps(run).models[VISION]], limits=limits),
+        run=replace(run, models=[model], limits=limits),
         contract=CONTRACT,
         images=[picture],
     )
@@ -164,63 +167,68 @@ def without_guesses(text: PictureText) -> PictureText:
 def _is_wine(wine: ReadWine) -> bool:
     """Return True if a line names a wine, without an address or a prompt injection."""
     name = split_words(wine.name or wine.producer or wine.region)
-    if len(name) > MAX_NAME_WORDS or set(name).isdisjoint(split_words(wine.line)):
+    words = split_words(wine.line)
+    if len(name) > MAX_NAME_WORDS or set(name).isdisjoint(words):
         return False
     facts = f"{wine.producer}; {wine.name}; {wine.region}"
     text = f"{wine.line} {facts}".lower()
-    if any(marker in text for marker in ADDRESS_MARKERS) or find_security_flags(text):
+    if any(marker in text for marker in ADDRESS_MARKERS):
         return False
     for link in find_auto_links(facts):
         # A wine's name may look like a domain; a link with digits is an address or a phone number.
-        if any(map(str.isdigit, facts[link.start : link.end])):
+        part = facts[link.start : link.end]
+        if any(map(str.isdigit, part)):
             return False
-    return True
+    return not find_security_flags(text)
 
 
 def _without_invented_numbers(wine: ReadWine) -> ReadWine:
     """Return a wine with only those numbers that are in its line."""
     values = {*parse_numbers(wine.line)}
-    # A list may print the vintage 2019 as 19.
-    has_year = wine.vintage is not None and {wine.vintage, wine.vintage % 100} & values
-    return wine.model_copy(
-        update={
-            "vintage": wine.vintage if has_year else None,
-            "price": wine.price if wine.price in values else None,
-            "glass_price": wine.glass_price if wine.glass_price in values else None,
-        }
-    )
+    invented: dict[str, None] = {}
+    if wine.vintage is not None:
+        # A list may print the vintage 2019 as 19.
+        forms = {wine.vintage, wine.vintage % 100}
+        if values.isdisjoint(forms):
+            invented["vintage"] = None
+    if wine.price not in values:
+        invented["price"] = None
+    if wine.glass_price not in values:
+        invented["glass_price"] = None
+    return wine.model_copy(update=invented)
 
 
 async def _merge(
     texts: Sequence[PictureText | None], catalogue: Catalogue, left_out: int
 ) -> Attachment:
     """Return one attachment with the wines of all lists; if there are none, of all labels."""
-    successful = [text for text in texts if text]
+    successful = [text for text in texts if text is not None]
     contents = {text.shows for text in successful if text.wines or text.unreadable}
     shows: Contents = "other"
+    prefix = LABEL_ID_PREFIX
     if "wine_list" in contents:
         shows = "wine_list"
+        prefix = LIST_ID_PREFIX
     elif "labels" in contents:
         shows = "labels"
-    selected = [text for text in successful if text.shows == shows]
-    read: list[ReadWine] = []
-    for text in selected:
-        read += text.wines
-    prefix = LIST_ID_PREFIX if shows == "wine_list" else LABEL_ID_PREFIX
+    read = []
+    unread: Counter[str] = Counter()
+    for text in successful:
+        if text.shows == shows:
+            read += text.wines
+            unread["lines_unread"] += text.unreadable
+    unread["pictures_unread"] = len(texts) - len(successful)
+    unread["pictures_left_out"] = left_out
     wines = []
     for number, wine in enumerate(read[: size_limits.WINES_PER_LIST], start=1):
         # Replace what the model may have written in these fields.
         fields = {"id": f"{prefix}{number}", "known_id": None, "known": None}
         numbered = wine.model_copy(update=fields)
         wines.append(await with_known_id(numbered, catalogue))
-    unread = {
-        "lines_unread": sum(text.unreadable for text in selected),
-        "pictures_unread": len(texts) - len(successful),
-        "pictures_left_out": left_out,
-    }
+    seen = [text.seen for text in successful if text.seen]
     return Attachment(
         shows=shows,
         wines=tuple(wines),
-        seen="; ".join(text.seen for text in successful if text.seen),
+        seen="; ".join(seen),
         unread={name: number for name, number in unread.items() if number},
     )

@@ -47,8 +47,10 @@ async def read_sent_file(
     except TooCostly:
         raise UnusableFile(TOO_LARGE) from None
     except Unreadable as error:
-        error_type = TOO_LARGE if str(error) == TOO_LARGE else NOT_A_PICTURE
-        raise UnusableFile(error_type) from None
+        # The other process tells of an UnusableFile by its text only.
+        if str(error) == TOO_LARGE:
+            raise UnusableFile(TOO_LARGE) from None
+        raise UnusableFile(NOT_A_PICTURE) from None
 
 
 def render_pages(data: bytes) -> tuple[list[str], int]:
@@ -61,9 +63,10 @@ def render_pages_from(data: bytes, first: str) -> tuple[list[str], int]:
     from pypdfium2 import PdfDocument  # noqa: PLC0415 - slow to import
 
     document = PdfDocument(data)
-    end = min(len(document), int(first) + size_limits.IMAGES)
+    start = int(first)
+    end = min(len(document), start + size_limits.IMAGES)
     pages = []
-    for number in range(int(first), end):
+    for number in range(start, end):
         page = document[number]
         scale = min(MAX_SIDE_PIXELS / max(*page.get_size(), 1), 4)
         bitmap = page.render(scale=scale)
@@ -102,4 +105,5 @@ def _encode(picture: "Picture") -> str:
     opaque.paste(upright, mask=upright.getchannel("A"))
     jpeg = BytesIO()
     opaque.save(jpeg, "JPEG", quality=85)
-    return f"data:image/jpeg;base64,{base64.b64encode(jpeg.getvalue()).decode()}"
+    encoded = base64.b64encode(jpeg.getvalue())
+    return f"data:image/jpeg;base64,{encoded.decode()}"
