@@ -4,8 +4,7 @@ For other users, the commands are unknown.
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping
-from functools import partial
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final
 
 from telegram import Message, Update
@@ -31,7 +30,7 @@ from bot.telegram.chat import (
     on_press,
 )
 from bot.telegram.messages import is_private, message_of, press_of, text_after_command
-from bot.telegram.sender import Button, Sender, build_messages
+from bot.telegram.sender import Button, Sender, build_messages, to_lists
 from bot.telegram.settings import STOP_NEWS
 from bot.turn import Destination
 from bot.updates.joining import is_forwarded
@@ -46,7 +45,7 @@ from db.repositories.statistics import Week
 
 STATS_PICTURE: Final = "week.png"
 USER_ID: Final = pattern(r"\d{1,18}")
-ACCESS_BY_COMMAND: Final[Mapping[str, Access]] = {
+ACCESS_BY_ACTION: Final[Mapping[str, Access]] = {
     "allow": "allowed",
     "block": "blocked",
 }
@@ -68,181 +67,200 @@ def admin_handlers(
     `trace_link` returns the address of a trace; if it is None, traces are shown as trees. With
     `only_allowed`, broadcasts go only to users with access; else to all who are not blocked.
     """
+    commands = _AdminCommands(admin_ids, masking, trace_link, only_allowed)
     is_admin = filters.User(admin_ids)
-    commands = ("allow", "block", "clearconcerns")
     return [
-        on_command("stats", partial(_show_stats, WeekPainter(), masking), is_admin),
-        on_command("trace", partial(_show_trace, trace_link), is_admin),
-        on_command("broadcast", partial(_draft_broadcast, only_allowed), is_admin),
-        *(
-            on_command(name, partial(_manage_user, admin_ids, name), is_admin)
-            for name in commands
-        ),
-        on_press(BUTTON_DATA, partial(_handle_button, admin_ids, only_allowed)),
+        on_command("stats", commands.show_stats, is_admin),
+        on_command("trace", commands.show_trace, is_admin),
+        on_command("broadcast", commands.draft_broadcast, is_admin),
+        on_command("allow", commands.allow_user, is_admin),
+        on_command("block", commands.block_user, is_admin),
+        on_command("clearconcerns", _clear_concerns, is_admin),
+        on_press(BUTTON_DATA, commands.handle_press),
     ]
 
 
-async def _show_stats(
-    painter: WeekPainter, masking: Masking, update: Update, turn: ChatTurn
-) -> None:
-    """/stats: show the last seven days as a picture and in numbers, in a private chat only."""
-    if not is_private(update):
-        turn.reply(translate("stats_in_private"))
-        return
-    repository = turn.repositories.statistics
-    week = Week(repository.now().date())
-    statistics = await repository.summarize_week(week)
-    try:
-        turn.send_picture(STATS_PICTURE, await painter.paint(statistics, "png"))
-    except Exception as error:  # the numbers are in the text
-        log_failure("The figures of a week could not be drawn", error)
-    clicks = await _format_clicks(turn)
-    tables = filter(None, (statistics_table(statistics), clicks))
-    text = to_code_block("\n\n".join(tables))
-    turn.reply(text + await _describe_wanted(masking, turn, week))
+class _AdminCommands:
+    """Answers the commands of admins, and presses of the buttons that follow them."""
 
+    def __init__(
+        self,
+        admin_ids: Collection[int],
+        masking: Masking,
+        trace_link: Callable[[str], str] | None,
+        only_allowed: bool,
+    ) -> None:
+        self._admin_ids = admin_ids
+        self._masking = masking
+        self._trace_link = trace_link
+        self._only_allowed = only_allowed
+        self._painter = WeekPainter()
 
-async def _describe_wanted(masking: Masking, turn: ChatTurn, week: Week) -> str:
-    """Return what most guests of a week wanted in vain; "" if there was nothing."""
-    wishes = await turn.repositories.unmet.list_between(
-        week.start, week.end, masking.mask_words
-    )
-    if not wishes:
-        return ""
-    groups = await asyncio.to_thread(group_wishes, wishes)
-    return f"\n{translate('stats_wanted')}\n{to_code_block(format_groups(groups))}"
+    async def show_stats(self, update: Update, turn: ChatTurn) -> None:
+        """/stats: show the last seven days as a picture and in numbers, in a private chat only."""
+        if not is_private(update):
+            turn.reply(translate("stats_in_private"))
+            return
+        repository = turn.repositories.statistics
+        week = Week(repository.now().date())
+        statistics = await repository.summarize_week(week)
+        try:
+            picture = await self._painter.paint(statistics, "png")
+            turn.send_picture(STATS_PICTURE, picture)
+        except Exception as error:  # the numbers are in the text
+            log_failure("The figures of a week could not be drawn", error)
+        tables = (statistics_table(statistics), await _format_clicks(turn))
+        text = to_code_block("\n\n".join(filter(None, tables)))
+        turn.reply(text + await self._describe_wanted(turn, week))
+
+    async def _describe_wanted(self, turn: ChatTurn, week: Week) -> str:
+        """Return what most guests of a week wanted in vain; "" if there was nothing."""
+        wishes = await turn.repositories.unmet.list_between(
+            week.start, week.end, self._masking.mask_words
+        )
+        if not wishes:
+            return ""
+        groups = await asyncio.to_thread(group_wishes, wishes)
+        heading = translate("stats_wanted")
+        return f"\n{heading}\n{to_code_block(format_groups(groups))}"
+
+    async def show_trace(self, update: Update, turn: ChatTurn) -> None:
+        """/trace: show the turn of the message replied to, or the last turn of this chat."""
+        message = message_of(update)
+        chat_id = message.chat.id
+        turns = turn.repositories.turns
+        replied = get_replied_message(message)
+        if replied is not None:
+            shown = await turns.find_by_message(chat_id, replied.message_id)
+        else:
+            shown = await turns.find_last(chat_id)
+        if shown is None:
+            turn.reply(translate("nothing_to_trace"))
+        elif shown.trace_id and self._trace_link is not None:
+            turn.reply(self._trace_link(shown.trace_id))
+        else:
+            turn.reply(await _render_trace(turn, shown.trace_id or ""))
+
+    async def allow_user(self, update: Update, turn: ChatTurn) -> None:
+        """/allow: give the named user access."""
+        user_id = _find_user_or_ask(update, turn, "allow")
+        if user_id is not None:
+            await _set_access(turn, user_id, "allowed")
+
+    async def block_user(self, update: Update, turn: ChatTurn) -> None:
+        """/block: take access from the named user, unless it is an admin."""
+        user_id = _find_user_or_ask(update, turn, "block")
+        if user_id in self._admin_ids:
+            turn.reply(translate("admin_stays", id=str(user_id)))
+        elif user_id is not None:
+            await _set_access(turn, user_id, "blocked")
+
+    async def handle_press(self, update: Update, turn: ChatTurn) -> None:
+        """Allow or block a user who asks for access, or send a broadcast."""
+        query = press_of(update)
+        id_text, action = split_data(query, 2)
+        if query.from_user.id not in self._admin_ids:
+            await acknowledge(query, translate("button_too_old"))
+        elif action == "send":
+            toast = ""
+            if not await self._send_broadcast(turn, int(id_text)):
+                toast = translate("broadcast_over")
+            await acknowledge(query, toast)
+            turn.replace_buttons(query.message, ())
+        else:
+            await acknowledge(query)
+            await _set_access(turn, int(id_text), ACCESS_BY_ACTION[action])
+
+    async def draft_broadcast(self, update: Update, turn: ChatTurn) -> None:
+        """/broadcast TEXT: show the message and the number of chats, with a button to send it."""
+        text = text_after_command(message_of(update))
+        if not text:
+            turn.reply(translate("broadcast_usage"))
+            return
+        chat_ids = await self._list_recipients(turn)
+        if not chat_ids:
+            turn.reply(translate("broadcast_to_nobody"))
+            return
+        text = link_addresses(text)
+        # The draft has the turn's id.
+        turn.change(DraftBroadcast(turn.id, text, turn.user_id))
+        turn.reply(text)
+        preview = translate("broadcast_preview", count=len(chat_ids))
+        button = Button(translate("send_button"), f"b:{turn.id}:send")
+        turn.reply(preview, ((button,),))
+
+    async def _send_broadcast(self, turn: ChatTurn, broadcast_id: int) -> bool:
+        """Collect that a broadcast is sent. Return False if that was done before."""
+        draft = await turn.repositories.broadcasts.get(broadcast_id)
+        if draft is None or draft.state != BroadcastState.DRAFT:
+            return False
+        parts = await build_messages(Destination(0), [draft.text])
+        languages = (CHOSEN_LANGUAGE_KEY, WRITTEN_LANGUAGE_KEY)
+        settings = await turn.repositories.memory.list_settings(languages)
+        messages = []
+        for chat_id in await self._list_recipients(turn):
+            for part in parts:
+                message = OutboxRow(
+                    chat_id=chat_id, html=part.html, follows=part.follows, buttons=[]
+                )
+                messages.append(message)
+            with use_language(language_from_settings(settings.get(chat_id, {}))):
+                stop_button = Button(translate("news_no_button"), STOP_NEWS)
+            messages[-1].buttons = to_lists(((stop_button,),))
+        turn.change(SendBroadcast(broadcast_id, messages))
+        return True
+
+    async def _list_recipients(self, turn: ChatTurn) -> Sequence[int]:
+        chats = turn.repositories.chats
+        return await chats.list_recipients(only_allowed=self._only_allowed)
 
 
 async def _format_clicks(turn: ChatTurn) -> str:
     """Return which pages of wines were opened by buttons, "" if none."""
     clicks = await turn.repositories.clicks.list_most_pressed(CLICK_WEEKS)
-    wines = await turn.repositories.wines.get([click.wine_id for click in clicks])
+    wine_ids = [click.wine_id for click in clicks]
+    wines = await turn.repositories.wines.get(wine_ids)
     return clicks_table(clicks, wines)
-
-
-async def _show_trace(
-    link: Callable[[str], str] | None, update: Update, turn: ChatTurn
-) -> None:
-    """/trace: show the turn of the message that is replied to, or the last turn of this chat."""
-    message, turns = message_of(update), turn.repositories.turns
-    if replied_message := get_replied_message(message):
-        shown = await turns.find_by_message(message.chat.id, replied_message.message_id)
-    else:
-        shown = await turns.find_last(message.chat.id)
-    if shown is None:
-        text = translate("nothing_to_trace")
-    elif shown.trace_id and link:
-        text = link(shown.trace_id)
-    else:
-        text = await _render_trace(turn, shown.trace_id or "")
-    turn.reply(text)
 
 
 async def _render_trace(turn: ChatTurn, trace_id: str) -> str:
     try:
-        return to_code_block(trace_text(await turn.repositories.traces.get(trace_id)))
+        trace = await turn.repositories.traces.get(trace_id)
     except LookupError:
         return translate("not_traced")
+    return to_code_block(trace_text(trace))
 
 
-async def _manage_user(
-    admin_ids: Collection[int], command: str, update: Update, turn: ChatTurn
-) -> None:
-    """/allow, /block or /clearconcerns: handle the command for the user that it names."""
+async def _clear_concerns(update: Update, turn: ChatTurn) -> None:
+    """/clearconcerns: forget all concerns of the named user."""
+    user_id = _find_user_or_ask(update, turn, "clearconcerns")
+    if user_id is None:
+        return
+    cleared = await turn.repositories.memory.list_concerns(None, user_id)
+    turn.change(ForgetConcerns(user_id))
+    if not cleared:
+        turn.reply(translate("no_concerns_stored", id=str(user_id)))
+        return
+    names = ", ".join(sorted(cleared)).replace("_", " ")
+    turn.reply(translate("concerns_cleared", id=str(user_id), told=names))
+
+
+def _find_user_or_ask(update: Update, turn: ChatTurn, command: str) -> int | None:
+    """Return the id of the user that a command names; ask for it if it names none."""
     user_id = find_named_user(message_of(update))
     if user_id is None:
-        text = translate("whom", command=command)
-    elif command == "clearconcerns":
-        cleared = await turn.repositories.memory.list_concerns(None, user_id)
-        turn.change(ForgetConcerns(user_id))
-        names = ", ".join(concern.replace("_", " ") for concern in sorted(cleared))
-        text = translate(
-            "concerns_cleared" if cleared else "no_concerns_stored",
-            id=str(user_id),
-            told=names,
-        )
-    elif command == "block" and user_id in admin_ids:
-        text = translate("admin_stays", id=str(user_id))
-    else:
-        text = await _set_access(turn, user_id, command)
-    turn.reply(text)
+        turn.reply(translate("whom", command=command))
+    return user_id
 
 
-async def _handle_button(
-    admin_ids: Collection[int], only_allowed: bool, update: Update, turn: ChatTurn
-) -> None:
-    """Handle a button: allow or block a user who asks for access, or send a broadcast."""
-    query = press_of(update)
-    id_text, action = split_data(query, 2)
-    if query.from_user.id not in admin_ids:
-        await acknowledge(query, translate("button_too_old"))
-    elif action == "send":
-        is_first_press = await _send_broadcast(
-            turn, int(id_text), only_allowed=only_allowed
-        )
-        await acknowledge(query, "" if is_first_press else translate("broadcast_over"))
-        turn.replace_buttons(query.message, ())
-    else:
-        await acknowledge(query)
-        turn.reply(await _set_access(turn, int(id_text), action))
-
-
-async def _set_access(turn: ChatTurn, user_id: int, command: str) -> str:
-    """Allow or block a user, and return a confirmation. Notify the user of new access."""
-    access = ACCESS_BY_COMMAND[command]
+async def _set_access(turn: ChatTurn, user_id: int, access: Access) -> None:
+    """Allow or block a user, and confirm it. Notify the user of new access."""
     previous_access = await turn.repositories.chats.find_access(user_id)
     turn.change(SetAccess(user_id, access))
     if access == "allowed" and previous_access != "allowed":
         with use_language(await load_language(turn.repositories.memory, user_id)):
             turn.send(Destination(user_id), translate("let_in"))
-    return translate(access, id=str(user_id))
-
-
-async def _draft_broadcast(only_allowed: bool, update: Update, turn: ChatTurn) -> None:
-    """/broadcast TEXT: show the message and the number of chats, with a button to send it."""
-    text = text_after_command(message_of(update))
-    chats = await turn.repositories.chats.list_recipients(only_allowed=only_allowed)
-    if not text or not chats:
-        turn.reply(translate("broadcast_to_nobody" if text else "broadcast_usage"))
-        return
-    text = link_addresses(text)
-    # The draft has the turn's id.
-    turn.change(DraftBroadcast(turn.id, text, turn.user_id))
-    turn.reply(text)
-    button = Button(translate("send_button"), f"b:{turn.id}:send")
-    turn.reply(translate("broadcast_preview", count=len(chats)), ((button,),))
-
-
-async def _send_broadcast(
-    turn: ChatTurn, broadcast_id: int, *, only_allowed: bool
-) -> bool:
-    """Collect that a broadcast is sent. Return False if that was done before."""
-    draft = await turn.repositories.broadcasts.get(broadcast_id)
-    if draft is None or draft.state != BroadcastState.DRAFT:
-        return False
-    *first, last = await build_messages(Destination(0), [draft.text])
-    languages = (CHOSEN_LANGUAGE_KEY, WRITTEN_LANGUAGE_KEY)
-    settings = await turn.repositories.memory.list_settings(languages)
-    messages: list[OutboxRow] = []
-    for chat_id in await turn.repositories.chats.list_recipients(
-        only_allowed=only_allowed
-    ):
-        for part in first:
-            messages.append(_address(part, chat_id))
-        with use_language(language_from_settings(settings.get(chat_id, {}))):
-            stop_button = Button(translate("news_no_button"), STOP_NEWS)
-        messages.append(_address(last, chat_id, [[[*stop_button]]]))
-    turn.change(SendBroadcast(broadcast_id, messages))
-    return True
-
-
-def _address(
-    part: OutboxRow, chat_id: int, buttons: list[list[list[str]]] | None = None
-) -> OutboxRow:
-    """Return a part of a broadcast as a message for a chat."""
-    return OutboxRow(
-        chat_id=chat_id, html=part.html, follows=part.follows, buttons=buttons or []
-    )
+    turn.reply(translate(access, id=str(user_id)))
 
 
 def find_named_user(message: Message) -> int | None:
@@ -251,15 +269,20 @@ def find_named_user(message: Message) -> int | None:
     Return None if neither names a user. If the command has other text than an id, the reply is
     ignored, because the text may refer to another user.
     """
-    if text := text_after_command(message):
-        return int(text) if USER_ID.fullmatch(text) else None
+    text = text_after_command(message)
+    if USER_ID.fullmatch(text):
+        return int(text)
+    if text:
+        return None
     replied_message = get_replied_message(message)
     if replied_message is None or replied_message.sender_chat:
         return None
     if is_forwarded(replied_message.to_dict(recursive=False)):
         return None  # its sender is not its author
     author = replied_message.from_user
-    return author.id if author is not None and not author.is_bot else None
+    if author is None or author.is_bot:
+        return None
+    return author.id
 
 
 def get_replied_message(message: Message) -> Message | None:
@@ -268,8 +291,9 @@ def get_replied_message(message: Message) -> Message | None:
     In a forum topic, Telegram marks messages without a reply as replies to the topic's first one.
     """
     replied_message = message.reply_to_message
-    is_reply = replied_message is not None and not replied_message.forum_topic_created
-    return replied_message if is_reply else None
+    if replied_message is None or replied_message.forum_topic_created:
+        return None
+    return replied_message
 
 
 def to_code_block(text: str) -> str:
@@ -280,11 +304,11 @@ def to_code_block(text: str) -> str:
 
 def link_addresses(text: str) -> str:
     """Return a text in which web addresses are links, which users can tap."""
-    for link in reversed(
-        find_auto_links(text)
-    ):  # backwards: a change moves the text after it
+    # Backwards, for a change moves the text after it.
+    for link in reversed(find_auto_links(text)):
         address = text[link.start : link.end]
-        text = text[: link.start] + (format_link(address) or address) + text[link.end :]
+        shown = format_link(address) or address
+        text = text[: link.start] + shown + text[link.end :]
     return text
 
 

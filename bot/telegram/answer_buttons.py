@@ -25,7 +25,7 @@ from agent.safety.policy import PRIVATE_ACTIONS, SafetyAction
 from agent.safety.state import CONCERNS, SafetyState, most_serious_concern
 from agent.sommelier.wine import CELLAR_PREFIX, Wine
 from agent.text import clip
-from agent.turn import Change, Fact, Reply
+from agent.turn import Change, Reply
 from bot.clicks import CountedLinks
 from bot.look_ups import run_proposal
 from bot.telegram.ask_shop import ask_shop_button
@@ -57,7 +57,7 @@ NOT_DEPENDENT: Final = "sober"
 """In place of a concern: the user says that they are not dependent."""
 INTERNATIONAL_LABEL: Final = "🌍 findahelpline.com"
 STAFF_TOPICS: Final = frozenset({"delivery", CONTACT})
-"""What a question is about that the shop may have to do something for."""
+"""The topics of questions for which the shop may have to do something."""
 MAX_LABEL_CHARS: Final = 40
 MAX_SUGGESTED_FACTS: Final = 2
 MAX_OPENED_BUTTONS: Final = 3
@@ -67,29 +67,34 @@ def buttons_below(
     turn: Turn, question: Question, reply: Reply, links: CountedLinks | None = None
 ) -> ButtonRows:
     """Return all buttons below an answer. With `links`, presses of those to pages are counted."""
-    return (
-        _shop_buttons(reply, links)
-        + _tool_buttons(reply)
-        + _help_buttons(turn, reply)
-        + _concern_button(reply)
-        + _staff_button(turn, question, reply)
-        + _opened_buttons(turn, reply)
-        + _memory_buttons(reply)
-        + _follow_up_buttons(question, reply)
-        + (rating_buttons(turn.id) if reply.outcome != "help" else ())
-    )
+    rows = [
+        *_shop_buttons(reply, links),
+        *_tool_buttons(reply),
+        *_help_buttons(turn, reply),
+        *_concern_button(reply),
+        *_staff_button(turn, question, reply),
+        *_opened_buttons(turn, reply),
+        *_memory_buttons(reply),
+        *_follow_up_buttons(question, reply),
+    ]
+    if reply.outcome != "help":
+        rows += rating_buttons(turn.id)
+    return tuple(rows)
 
 
 def _shop_buttons(reply: Reply, links: CountedLinks | None) -> ButtonRows:
     """Return a button for each card whose wine has a page in the shop, with the card's number."""
-    rows: list[tuple[Button]] = []
+    buttons: list[Button] = []
     for number, wine in enumerate(reply.wines, start=1):
-        if isinstance(wine, Wine) and wine.link:
-            name = " ".join(strip_invisible(wine.name).split())
-            label = clip(f"🛒 {number}. {name}", MAX_LABEL_CHARS)
-            address = wine.link if links is None else links.address_of(wine)
-            rows.append((Button(label, address),))
-    return tuple(rows)
+        if not isinstance(wine, Wine) or not wine.link:
+            continue
+        name = " ".join(strip_invisible(wine.name).split())
+        label = clip(f"🛒 {number}. {name}", MAX_LABEL_CHARS)
+        address = wine.link
+        if links is not None:
+            address = links.address_of(wine)
+        buttons.append(Button(label, address))
+    return in_rows(buttons, 1)
 
 
 def _staff_button(turn: Turn, question: Question, reply: Reply) -> ButtonRows:
@@ -99,8 +104,9 @@ def _staff_button(turn: Turn, question: Question, reply: Reply) -> ButtonRows:
         return ()
     if reply.offers_staff or reply.lack:
         return button
-    asked_about = find_shop_topics([question.text])
-    return () if STAFF_TOPICS.isdisjoint(asked_about) else button
+    if STAFF_TOPICS.isdisjoint(find_shop_topics([question.text])):
+        return ()
+    return button
 
 
 def answer_handlers(servers: McpServers) -> list[AnyHandler]:
@@ -117,18 +123,15 @@ def answer_handlers(servers: McpServers) -> list[AnyHandler]:
 
 def _opened_buttons(turn: Turn, reply: Reply) -> ButtonRows:
     """Return a button for each of the user's own wines: they have opened it."""
-    own = [wine for wine in reply.wines if isinstance(wine, Wine) and wine.is_own]
     if turn.is_group:
         return ()
     buttons: list[Button] = []
-    for wine in own[:MAX_OPENED_BUTTONS]:
-        label = clip(translate("cellar_opened", wine=wine.label), MAX_LABEL_CHARS)
-        buttons.append(Button(label, _opened_data(wine)))
-    return in_rows(buttons, 1)
-
-
-def _opened_data(wine: Wine) -> str:
-    return f"{OPENED}{wine.id.removeprefix(CELLAR_PREFIX)}"
+    for wine in reply.wines:
+        if isinstance(wine, Wine) and wine.is_own:
+            label = clip(translate("cellar_opened", wine=wine.label), MAX_LABEL_CHARS)
+            number = wine.id.removeprefix(CELLAR_PREFIX)
+            buttons.append(Button(label, f"{OPENED}{number}"))
+    return in_rows(buttons[:MAX_OPENED_BUTTONS], 1)
 
 
 def _follow_up_buttons(question: Question, reply: Reply) -> ButtonRows:
@@ -137,13 +140,10 @@ def _follow_up_buttons(question: Question, reply: Reply) -> ButtonRows:
     There are none if the answer shows no wines for sale, or any that were read from a picture. What
     has answered "Why?" does not offer it again, and no drier wines are offered beside dry ones.
     """
+    if question.kind not in ("chat", "label"):
+        return ()
     wines = [wine for wine in reply.wines if isinstance(wine, Wine)]
-    is_for_sale = any(not wine.is_own for wine in wines)
-    if (
-        question.kind not in ("chat", "label")
-        or not is_for_sale
-        or len(wines) < len(reply.wines)
-    ):
+    if len(wines) < len(reply.wines) or all(wine.is_own for wine in wines):
         return ()
     offered = list(FollowUp)
     if find_follow_up(question.text) is FollowUp.WHY:
@@ -158,13 +158,14 @@ async def _run_follow_up(update: Update, turn: ChatTurn) -> None:
     """Answer the question of a button, if the conversation history still has its message."""
     query = press_of(update)
     (name,) = split_data(query, 1)
-    if name not in FollowUp.__members__.values() or not await _is_in_history(
-        query, turn
-    ):
+    is_known = name in FollowUp.__members__.values()
+    if not is_known or not await _is_in_history(query, turn):
         await acknowledge(query, translate("button_too_old"))
         return
     # One of these may be pressed; after an explanation the others still make sense.
-    prefix = "" if name == "why" else NEXT
+    prefix = NEXT
+    if name == FollowUp.WHY:
+        prefix = ""
     message = await claim_press(query, turn, prefix)
     if message is None:
         return
@@ -184,10 +185,11 @@ async def _is_in_history(query: CallbackQuery, turn: ChatTurn) -> bool:
 
 
 def _tool_buttons(reply: Reply) -> ButtonRows:
-    return tuple(
-        (Button(f"▶ {proposal.tool_name}", f"{RUN}{_digest(proposal)}"),)
-        for proposal in reply.proposals
-    )
+    buttons: list[Button] = []
+    for proposal in reply.proposals:
+        label = f"▶ {proposal.tool_name}"
+        buttons.append(Button(label, f"{RUN}{_digest(proposal)}"))
+    return in_rows(buttons, 1)
 
 
 def _digest(proposal: Proposal) -> str:
@@ -199,8 +201,7 @@ async def _run_proposed(servers: McpServers, update: Update, turn: ChatTurn) -> 
     """Run a proposed tool call in its own turn, at most once."""
     query = press_of(update)
     (digest,) = split_data(query, 1)
-    proposals = _parse_proposals(query.message)
-    proposal = next((shown for shown in proposals if _digest(shown) == digest), None)
+    proposal = _find_proposal(query.message, digest)
     if proposal is None:
         await acknowledge(query, translate("button_too_old"))
         return
@@ -210,28 +211,30 @@ async def _run_proposed(servers: McpServers, update: Update, turn: ChatTurn) -> 
     remove_buttons(query, turn)
 
     async def make_reply(run: Run) -> Reply:
-        if (
-            turn.calls.earlier
-        ):  # an interrupted try has called the tool, perhaps with effect
+        # An interrupted try has called the tool, perhaps with effect.
+        if turn.calls.earlier:
             text = translate("tool_uncertain", tool=escape(proposal.tool_name))
             return Reply(text=text, outcome="failed")
         await turn.calls.add(proposal.tool_name, proposal.arguments)
         return await run_proposal(proposal, run, servers)
 
-    await turn.services.runner.run(
-        turn, turn.ask(f"▶ {proposal.tool_name}"), make_reply
-    )
+    question = turn.ask(f"▶ {proposal.tool_name}")
+    await turn.services.runner.run(turn, question, make_reply)
 
 
-def _parse_proposals(message: object) -> list[Proposal]:
-    """Return the proposed calls in a message: its code blocks, a tool name and arguments each."""
+def _find_proposal(message: object, digest: str) -> Proposal | None:
+    """Return the proposed call in a message that has this digest, or None.
+
+    A message shows each call as a code block: the name of the tool, a space and the arguments.
+    """
     if not isinstance(message, Message):
-        return []
-    calls = [
-        call.partition(" ")
-        for call in message.parse_entities([MessageEntity.PRE]).values()
-    ]
-    return [Proposal(tool, arguments) for tool, _, arguments in calls]
+        return None
+    for call in message.parse_entities([MessageEntity.PRE]).values():
+        tool_name, _, arguments = call.partition(" ")
+        proposal = Proposal(tool_name, arguments)
+        if _digest(proposal) == digest:
+            return proposal
+    return None
 
 
 def numbers_button() -> ButtonRows:
@@ -259,49 +262,46 @@ def _help_buttons(turn: Turn, reply: Reply) -> ButtonRows:
 def _concern_button(reply: Reply) -> ButtonRows:
     """Return the button that retracts or keeps a concern that the turn noticed."""
     concern = most_serious_concern(reply.concerns)
-    is_about_crisis = concern == "crisis" or reply.safety_action is SafetyAction.NUMBERS
-    if is_about_crisis:
-        label, value = translate("misunderstood_button"), MISUNDERSTOOD
+    if concern == "crisis" or reply.safety_action is SafetyAction.NUMBERS:
+        label = "misunderstood_button"
+        value: str = MISUNDERSTOOD
     elif "dependence" in reply.stored_concerns:
-        label, value = translate("not_dependent_button"), NOT_DEPENDENT
+        label = "not_dependent_button"
+        value = NOT_DEPENDENT
     elif concern and reply.outcome != "help":
-        label, value = translate("concern_keep_button"), concern
+        label = "concern_keep_button"
+        value = concern
     else:
         return ()
-    return ((Button(label, f"{CONCERN}{value}"),),)
+    return ((Button(translate(label), f"{CONCERN}{value}"),),)
 
 
 async def _show_numbers(update: Update, turn: ChatTurn) -> None:
     """Show the numbers to call; the button stays."""
     await acknowledge(press_of(update))
-    turn.reply(
-        turn.services.resources.help.numbers(SafetyState()), international_button()
-    )
+    numbers = turn.services.resources.help.numbers(SafetyState())
+    turn.reply(numbers, international_button())
 
 
 def _memory_buttons(reply: Reply) -> ButtonRows:
     """Return the buttons that undo the changes of a turn, or remember the facts it suggests."""
-    undo_id = next((change.undo_id for change in reply.changes if change.undo_id), 0)
-    fact_buttons = [
-        Button(
-            clip(translate("remember_fact", fact=describe_fact(fact)), MAX_LABEL_CHARS),
-            data,
-        )
-        for fact in reply.suggested_facts
-        if len((data := _fact_data(fact)).encode()) <= MAX_DATA_BYTES
-    ]
-    return undo_button(undo_id) + tuple(
-        (button,) for button in fact_buttons[:MAX_SUGGESTED_FACTS]
-    )
-
-
-def _fact_data(fact: Fact) -> str:
-    return f"{REMEMBER}{fact.kind}:{fact.value}"
+    undo_id = 0
+    for change in reply.changes:
+        undo_id = undo_id or change.undo_id
+    buttons: list[Button] = []
+    for fact in reply.suggested_facts:
+        data = f"{REMEMBER}{fact.kind}:{fact.value}"
+        if len(data.encode()) <= MAX_DATA_BYTES:
+            label = translate("remember_fact", fact=describe_fact(fact))
+            buttons.append(Button(clip(label, MAX_LABEL_CHARS), data))
+    return undo_button(undo_id) + in_rows(buttons[:MAX_SUGGESTED_FACTS], 1)
 
 
 def undo_button(undo_id: int) -> ButtonRows:
     """Return the button that undoes a change; no button if `undo_id` is 0."""
-    return ((Button(translate("undo_button"), f"{UNDO}{undo_id}"),),) if undo_id else ()
+    if not undo_id:
+        return ()
+    return ((Button(translate("undo_button"), f"{UNDO}{undo_id}"),),)
 
 
 async def _undo(update: Update, turn: ChatTurn) -> None:
@@ -334,7 +334,8 @@ async def _remember(update: Update, turn: ChatTurn) -> None:
 
 async def _remember_or_retract(update: Update, turn: ChatTurn) -> None:
     """Store a concern that the user confirms, or retract what was misunderstood."""
-    query, safety = press_of(update), turn.services.runner.safety
+    query = press_of(update)
+    safety = turn.services.runner.safety
     (value,) = split_data(query, 1)
     if value not in (MISUNDERSTOOD, NOT_DEPENDENT, *CONCERNS):
         await acknowledge(query, translate("button_too_old"))

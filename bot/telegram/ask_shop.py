@@ -55,12 +55,13 @@ def ask_shop_button(turn: Turn) -> ButtonRows:
 
     In a group it leads to the private chat: what is asked there, others do not read.
     """
-    if not isinstance(turn, ChatTurn) or turn.services.staff_chat_id in (
-        None,
-        turn.chat_id,
-    ):
+    if not isinstance(turn, ChatTurn):
         return ()
-    data = f"https://t.me/{turn.bot_name}?start={SHOP}" if turn.is_group else ASK
+    if turn.services.staff_chat_id in (None, turn.chat_id):
+        return ()
+    data: str = ASK
+    if turn.is_group:
+        data = f"https://t.me/{turn.bot_name}?start={SHOP}"
     return ((Button(translate("ask_shop_button"), data),),)
 
 
@@ -70,7 +71,10 @@ async def show_how_to_ask(turn: ChatTurn) -> None:
         turn.reply(translate("shop_usage"))
         return
     passage = await find_shop_passage(CONTACT, turn.services.resources.documents)
-    turn.reply(escape(passage.text) if passage else translate("shop_unknown"))
+    if passage is None:
+        turn.reply(translate("shop_unknown"))
+    else:
+        turn.reply(escape(passage.text))
 
 
 async def _draft_by_command(update: Update, turn: ChatTurn) -> None:
@@ -79,7 +83,8 @@ async def _draft_by_command(update: Update, turn: ChatTurn) -> None:
     if not text or turn.services.staff_chat_id is None:
         await show_how_to_ask(turn)
         return
-    if not await turn.services.runner.offer_help(turn, turn.ask(text)):
+    question = turn.ask(text)
+    if not await turn.services.runner.offer_help(turn, question):
         await _draft(turn, as_quote(text))
 
 
@@ -93,26 +98,28 @@ async def _draft_by_button(update: Update, turn: ChatTurn) -> None:
     messages = turn.repositories.messages
     history = await messages.list_recent(turn.chat_id, last_turn_id=answered.turn_id)
     asked = [
-        said
-        for said in history
-        if said.turn_id == answered.turn_id and said.role == "user"
+        message
+        for message in history
+        if message.turn_id == answered.turn_id and message.role == "user"
     ]
     if not asked:
         await acknowledge(query, translate("button_too_old"))
         return
     await acknowledge(query)
-    await _draft(
-        turn,
-        "\n\n".join([as_quote(asked[0].content), *await _list_wines(turn, history)]),
-    )
+    question = as_quote(asked[0].content)
+    wines = await _list_wines(turn, history)
+    await _draft(turn, f"{question}\n\n{wines}".strip())
 
 
-async def _list_wines(turn: ChatTurn, history: Sequence[StoredMessage]) -> list[str]:
-    """Return a line for each wine that the last message with wines has shown, as one text."""
-    shown = next((said.wine_ids for said in reversed(history) if said.wine_ids), ())
-    wines = await turn.repositories.wines.get(shown[:MAX_WINES])
-    lines = [f"- {escape(wine.label)} · {escape(format_facts(wine))}" for wine in wines]
-    return ["\n".join(lines)] if lines else []
+async def _list_wines(turn: ChatTurn, history: Sequence[StoredMessage]) -> str:
+    """Return a line for each wine that the last message with wines has shown."""
+    wine_ids: tuple[str, ...] = ()
+    for message in history:
+        wine_ids = message.wine_ids or wine_ids
+    lines = []
+    for wine in await turn.repositories.wines.get(wine_ids[:MAX_WINES]):
+        lines.append(f"- {escape(wine.label)} · {escape(format_facts(wine))}")
+    return "\n".join(lines)
 
 
 async def _draft(turn: ChatTurn, text: str) -> None:
@@ -123,7 +130,8 @@ async def _draft(turn: ChatTurn, text: str) -> None:
     # The draft has the turn's id.
     turn.change(DraftReferral(turn.id, turn.user_id, text))
     buttons = [Button(translate("shop_send_button"), f"{SEND}{turn.id}")]
-    if name := _first_name(turn.names):
+    name = _first_name(turn.names)
+    if name:
         label = translate("shop_send_name", name=name)
         buttons.append(Button(label, f"{SEND_NAME}{turn.id}"))
     buttons.append(Button(translate("shop_drop_button"), f"{DROP}{turn.id}"))
@@ -133,7 +141,8 @@ async def _draft(turn: ChatTurn, text: str) -> None:
 async def _send_or_drop(update: Update, turn: ChatTurn) -> None:
     """Send a draft of this user to the staff, or drop it."""
     query = press_of(update)
-    referral = await find_referral(turn, parse_id(split_data(query, 1)[0]))
+    (id_text,) = split_data(query, 1)
+    referral = await find_referral(turn, parse_id(id_text))
     if referral is None or referral.state != ReferralState.DRAFT:
         await acknowledge(query, translate("button_too_old"))
         return
@@ -145,15 +154,14 @@ async def _send_or_drop(update: Update, turn: ChatTurn) -> None:
         turn.change(DropReferral(referral.id))
         turn.reply(translate("shop_dropped"))
         return
-    name = _first_name(turn.names) if str(query.data).startswith(SEND_NAME) else ""
-    refusal = await build_messages(
-        Destination(turn.user_id), [translate("shop_too_many", count=MAX_OPEN)]
-    )
-    to_user = await write_to_user(turn, referral, translate("shop_sent"))
-    to_staff = await _build_question(turn, referral, name)
-    turn.change(
-        OpenReferral(referral.id, turn.user_id, name, (*to_staff, *to_user), refusal)
-    )
+    name = ""
+    if str(query.data).startswith(SEND_NAME):
+        name = _first_name(turn.names)
+    too_many = translate("shop_too_many", count=MAX_OPEN)
+    refusal = await build_messages(Destination(turn.user_id), [too_many])
+    messages = await _build_question(turn, referral, name)
+    messages += await write_to_user(turn, referral, translate("shop_sent"))
+    turn.change(OpenReferral(referral.id, turn.user_id, name, tuple(messages), refusal))
 
 
 async def find_referral(turn: ChatTurn, referral_id: int) -> ReferralRow | None:
@@ -161,7 +169,9 @@ async def find_referral(turn: ChatTurn, referral_id: int) -> ReferralRow | None:
     referral = await turn.repositories.referrals.get(referral_id)
     if referral is None or await is_from_staff(turn):
         return referral
-    return referral if referral.user_id == turn.user_id == turn.chat_id else None
+    if referral.user_id == turn.user_id == turn.chat_id:
+        return referral
+    return None
 
 
 async def find_staff_chat(turn: ChatTurn) -> int:
@@ -174,8 +184,9 @@ async def find_staff_chat(turn: ChatTurn) -> int:
 
 async def is_from_staff(turn: ChatTurn) -> bool:
     """Return whether a turn began in the staff chat."""
-    has_staff = turn.services.staff_chat_id is not None
-    return has_staff and turn.chat_id == await find_staff_chat(turn)
+    if turn.services.staff_chat_id is None:
+        return False
+    return turn.chat_id == await find_staff_chat(turn)
 
 
 async def _build_question(
@@ -183,12 +194,12 @@ async def _build_question(
 ) -> list[OutboxRow]:
     """Return the first message to the staff, in their language."""
     with use_language(await load_staff_language(turn)):
-        lines = [translate("staff_question", number=number_of(referral))]
+        heading = translate("staff_question", number=number_of(referral))
         if name:
-            lines.append(translate("staff_name", name=escape(name)))
-        text = "\n\n".join(
-            ["\n".join(lines), referral.text, f"_{translate('staff_hint')}_"]
-        )
+            sender = translate("staff_name", name=escape(name))
+            heading = f"{heading}\n{sender}"
+        hint = translate("staff_hint")
+        text = f"{heading}\n\n{referral.text}\n\n_{hint}_"
         return await write_to_staff(turn, referral, text)
 
 
@@ -209,7 +220,8 @@ async def write_to_user(
 
 async def _build(to: Destination, referral: ReferralRow, text: str) -> list[OutboxRow]:
     end = Button(translate("shop_end_button"), f"{END}{referral.id}")
-    return belonging_to(referral, await build_messages(to, [text], ((end,),)))
+    messages = await build_messages(to, [text], ((end,),))
+    return belonging_to(referral, messages)
 
 
 def belonging_to(
@@ -224,9 +236,10 @@ def belonging_to(
 
 async def load_staff_language(turn: ChatTurn) -> str | None:
     """Return the language of the staff: of the person, or for a group that of the first admin."""
-    staff_id = turn.services.staff_chat_id or 0
-    speaker = staff_id if staff_id > 0 else next(iter(turn.services.admin_ids), 0)
-    return await load_language(turn.repositories.memory, speaker)
+    speaker_id = turn.services.staff_chat_id or 0
+    if speaker_id <= 0:
+        speaker_id = next(iter(turn.services.admin_ids), 0)
+    return await load_language(turn.repositories.memory, speaker_id)
 
 
 def number_of(referral: ReferralRow) -> str:
@@ -241,5 +254,5 @@ def as_quote(text: str) -> str:
 
 def _first_name(names: Sequence[str]) -> str:
     """Return the first name of the user, which comes first; "" if there is none."""
-    name = strip_invisible(names[0]) if names else ""
-    return " ".join(name.split())[:NAME_CHARS]
+    words = strip_invisible("".join(names[:1])).split()
+    return " ".join(words)[:NAME_CHARS]

@@ -36,7 +36,7 @@ from bot.telegram.buttons import (
 from bot.telegram.chat import AnyHandler, ChatTurn, on_press
 from bot.telegram.memory import store_and_confirm
 from bot.telegram.messages import press_of
-from bot.telegram.sender import Button, ButtonRows
+from bot.telegram.sender import Button, ButtonRows, in_rows
 
 REMOVE_BOTTLES: Final = "d:"
 """The prefix of the data of the buttons that ask which bottles are meant, `d:COUNT:ITEM`."""
@@ -67,21 +67,19 @@ async def remove_bottles(
         case TooFew(item):
             turn.reply(format_items([item], this_year(), translate("cellar_too_few")))
         case Unclear(items):
-            turn.reply(
-                translate("cellar_which"),
-                _item_buttons(items, f"{REMOVE_BOTTLES}{count}:"),
-            )
+            buttons = _item_buttons(items, f"{REMOVE_BOTTLES}{count}:")
+            turn.reply(translate("cellar_which"), buttons)
         case NotFound():
             turn.reply(translate("cellar_not_found"))
 
 
 def _item_buttons(items: Sequence[CellarItem], prefix: str) -> ButtonRows:
     """Return a button for each item, whose data are a prefix and the number of the item."""
-    rows: list[tuple[Button]] = []
+    buttons = []
     for item in items:
         label = clip(f"{item.count} × {to_wine(item).label}", MAX_LABEL_CHARS)
-        rows.append((Button(label, f"{prefix}{item.number}"),))
-    return tuple(rows)
+        buttons.append(Button(label, f"{prefix}{item.number}"))
+    return in_rows(buttons, 1)
 
 
 async def _remove_chosen_bottles(update: Update, turn: ChatTurn) -> None:
@@ -93,9 +91,8 @@ async def _remove_chosen_bottles(update: Update, turn: ChatTurn) -> None:
     bottles = await load_bottles(turn)
     await acknowledge(query)
     turn.replace_buttons(query.message, ())
-    await remove_bottles(
-        turn, bottles, f"{parse_id(count)} {CELLAR_PREFIX}{parse_id(number)}"
-    )
+    line = f"{parse_id(count)} {CELLAR_PREFIX}{parse_id(number)}"
+    await remove_bottles(turn, bottles, line)
 
 
 async def open_named_bottle(
@@ -105,8 +102,8 @@ async def open_named_bottle(
     found, rating, note = read_opened(bottles, line)
     match found:
         case Found(item):
-            drinks = open_bottle(item, datetime.now(UTC), rating, note)
-            opening = Change(user_id=turn.user_id, bottles=(item,), drinks=drinks)
+            drink = open_bottle(item, datetime.now(UTC), rating, note)
+            opening = Change(user_id=turn.user_id, bottles=(item,), drinks=(drink,))
             await store_and_confirm(turn, opening)
         case TooFew(item):
             turn.reply(format_items([item], this_year(), translate("cellar_too_few")))
@@ -142,6 +139,6 @@ async def _open_chosen_bottle(update: Update, turn: ChatTurn) -> None:
     await acknowledge(query)
     remove_buttons(query, turn)
     opened = replace(item, count=-1)
-    drinks = open_bottle(opened, datetime.now(UTC))
-    opening = Change(user_id=turn.user_id, bottles=(opened,), drinks=drinks)
+    drink = open_bottle(opened, datetime.now(UTC))
+    opening = Change(user_id=turn.user_id, bottles=(opened,), drinks=(drink,))
     await store_and_confirm(turn, opening)

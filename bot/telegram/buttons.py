@@ -50,14 +50,18 @@ def split_data(query: CallbackQuery, count: int) -> list[str]:
 
     There are always `count` parts; missing ones are empty.
     """
-    _, *parts = (query.data or "").split(":", count)
-    missing = count - len(parts)
-    return [*parts, *[""] * missing]
+    data = query.data or ""
+    parts = data.split(":", count)[1:]
+    while len(parts) < count:
+        parts.append("")
+    return parts
 
 
 def parse_id(part: str) -> int:
     """Return the id in a part of a button's data; 0 if the part is not an id."""
-    return int(part) if part.isdecimal() and len(part) <= MAX_ID_DIGITS else 0
+    if part.isdecimal() and len(part) <= MAX_ID_DIGITS:
+        return int(part)
+    return 0
 
 
 async def claim_press(
@@ -107,27 +111,29 @@ async def find_answered_turn(query: CallbackQuery, turn: ChatTurn) -> TurnRow | 
 
 def get_button_rows(message: Message) -> ButtonRows:
     """Return the buttons under a message."""
-    rows = message.reply_markup.inline_keyboard if message.reply_markup else ()
-    return tuple(
-        tuple(
-            Button(button.text, str(button.callback_data or button.url or ""))
-            for button in row
-        )
-        for row in rows
-    )
+    if message.reply_markup is None:
+        return ()
+    rows: list[tuple[Button, ...]] = []
+    for keys in message.reply_markup.inline_keyboard:
+        row = []
+        for key in keys:
+            data = str(key.callback_data or key.url or "")
+            row.append(Button(key.text, data))
+        rows.append(tuple(row))
+    return tuple(rows)
 
 
 def remove_buttons(query: CallbackQuery, turn: ChatTurn, prefix: str = "") -> None:
     """Collect the removal of the pressed button, and of all whose data begin with a `prefix`."""
     if not isinstance(query.message, Message):
         return
-    remaining = list[tuple[Button, ...]]()
+    rows: list[tuple[Button, ...]] = []
     for row in get_button_rows(query.message):
-        kept = [button for button in row if not _is_removed(button, query, prefix)]
+        kept = []
+        for button in row:
+            is_among_removed = prefix and button.data.startswith(prefix)
+            if button.data != query.data and not is_among_removed:
+                kept.append(button)
         if kept:
-            remaining.append(tuple(kept))
-    turn.replace_buttons(query.message, tuple(remaining))
-
-
-def _is_removed(button: Button, query: CallbackQuery, prefix: str) -> bool:
-    return button.data == query.data or bool(prefix and button.data.startswith(prefix))
+            rows.append(tuple(kept))
+    turn.replace_buttons(query.message, tuple(rows))

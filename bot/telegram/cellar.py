@@ -92,29 +92,29 @@ async def _show_overview(
 
 def _view_buttons(bottles: Sequence[CellarItem]) -> ButtonRows:
     """Return the buttons below the overview: colours, then other views, then files."""
-    styles = [style for style, _ in count_by(bottles, "style") if style]
-    colours = [
-        Button(translate(f"style_{style}"), f"{VIEW}{style}:0") for style in styles
-    ]
-    others = [
-        Button(translate(f"cellar_{name}_button"), f"{VIEW}{name}:0")
-        for name in ("soon", "past", "regions", "all")
-    ]
-    files = [
-        Button(f"📄 {name}", f"{VIEW}{name.lower()}:0") for name in ("CSV", "XLSX")
-    ]
-    return (*in_rows(colours, 3), *in_rows(others, 2), tuple(files))
+    colours = []
+    for style, _ in count_by(bottles, "style"):
+        if style:
+            colours.append(Button(translate(f"style_{style}"), f"{VIEW}{style}:0"))
+    others = []
+    for name in ("soon", "past", "regions", "all"):
+        label = translate(f"cellar_{name}_button")
+        others.append(Button(label, f"{VIEW}{name}:0"))
+    files = (Button("📄 CSV", f"{VIEW}csv:0"), Button("📄 XLSX", f"{VIEW}xlsx:0"))
+    return *in_rows(colours, 3), *in_rows(others, 2), files
 
 
 async def _show_view(update: Update, turn: ChatTurn) -> None:
     """Show a page of the cellar in the place of the one before, or send it as a file."""
     query = press_of(update)
-    name, page = split_data(query, 2)
+    name, page_text = split_data(query, 2)
     await acknowledge(query)
     bottles = await load_bottles(turn)
-    if name in ("csv", "xlsx"):
-        write = to_csv if name == "csv" else to_workbook
-        turn.send_file(f"cellar.{name}", await asyncio.to_thread(write, bottles))
+    if name == "csv":
+        turn.send_file("cellar.csv", await asyncio.to_thread(to_csv, bottles))
+        return
+    if name == "xlsx":
+        turn.send_file("cellar.xlsx", await asyncio.to_thread(to_workbook, bottles))
         return
     if not isinstance(query.message, Message):
         return
@@ -125,13 +125,14 @@ async def _show_view(update: Update, turn: ChatTurn) -> None:
     elif name == "regions":
         turn.send(to, translate("cellar_which_region"), _region_buttons(bottles))
     else:
+        page = parse_id(page_text)
         found = await asyncio.to_thread(select_view, bottles, name, this_year())
-        text = format_page(found, parse_id(page), this_year())
-        turn.send(to, text, _page_buttons(name, parse_id(page), len(found)))
+        text = format_page(found, page, this_year())
+        turn.send(to, text, _page_buttons(name, page, len(found)))
 
 
 def _region_buttons(bottles: Sequence[CellarItem]) -> ButtonRows:
-    buttons: list[Button] = []
+    buttons = []
     for region, count in list_regions(bottles)[:MAX_REGIONS]:
         data = f"{VIEW}={region}:0"
         if len(data.encode()) <= MAX_DATA_BYTES and ":" not in region:
@@ -146,7 +147,7 @@ def _back_button() -> tuple[Button, ...]:
 
 def _page_buttons(name: str, page: int, count: int) -> ButtonRows:
     """Return the buttons that turn pages, and the one that leads back."""
-    turns: list[Button] = []
+    turns = []
     if page > 0:
         turns.append(Button("◀", f"{VIEW}{name}:{page - 1}"))
     if (page + 1) * PAGE_SIZE < count:

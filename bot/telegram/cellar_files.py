@@ -6,7 +6,7 @@ A file is read, shown and stored as pending; only a press on "replace" or "add" 
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Final, get_args
+from typing import Final, cast, get_args
 
 from telegram import Update
 from telegram.ext import filters
@@ -47,7 +47,7 @@ def cellar_file_handlers() -> list[AnyHandler]:
 
 
 async def _read_file(update: Update, turn: ChatTurn) -> None:
-    """Say what a file says, and ask whether it replaces the cellar or is added to it."""
+    """Describe a file, and ask whether it replaces the cellar or is added to it."""
     document = message_of(update).document
     assert document is not None  # noqa: S101 - the handler lets nothing else through
     download = partial(fetch_file, update.get_bot(), document.to_dict(), MAX_FILE_BYTES)
@@ -72,49 +72,48 @@ async def _read_file(update: Update, turn: ChatTurn) -> None:
 def _describe_file(file: CellarFile, stored: Sequence[CellarItem]) -> str:
     """Return what was understood of a file, and what replacing the cellar would change."""
     plan = make_plan(file.items, stored, "replace")
-    has_bottles = bool(items_in_stock(stored))
-    lines = [translate("import_read", bottles=count_bottles(plan.bottles, plan.wines))]
+    listed = count_bottles(plan.bottles, plan.wines)
+    parts = [translate("import_read", bottles=listed)]
     columns = ", ".join(title for title, _ in file.columns)
     if columns:
-        lines.append(translate("import_columns", columns=escape(columns)))
+        parts.append(translate("import_columns", columns=escape(columns)))
     if file.unread_count:
-        lines.append(translate("import_unread", left=file.unread_count))
-    if has_bottles:
-        new, changed, gone = str(plan.new), str(plan.changed), str(plan.gone)
-        lines.append(translate("import_changes", new=new, changed=changed, gone=gone))
-    if plan.left_out:
-        lines.append(
-            translate("cellar_full", limit=MAX_CELLAR_ITEMS, left=plan.left_out)
+        parts.append(translate("import_unread", left=file.unread_count))
+    question = "import_question_new"
+    if items_in_stock(stored):
+        question = "import_question"
+        changes = translate(
+            "import_changes",
+            new=str(plan.new),
+            changed=str(plan.changed),
+            gone=str(plan.gone),
         )
-    lines.append(
-        format_items(file.items[:MAX_SAMPLES], this_year(), translate("import_samples"))
-    )
-    lines.append(translate("import_question" if has_bottles else "import_question_new"))
-    return "\n\n".join(lines)
+        parts.append(changes)
+    if plan.left_out:
+        full = translate("cellar_full", limit=MAX_CELLAR_ITEMS, left=plan.left_out)
+        parts.append(full)
+    heading = translate("import_samples")
+    parts.append(format_items(file.items[:MAX_SAMPLES], this_year(), heading))
+    parts.append(translate(question))
+    return "\n\n".join(parts)
 
 
 def _import_buttons(import_id: int, stored: Sequence[CellarItem]) -> ButtonRows:
     """Return the buttons that store a file; an empty cellar can only be filled."""
-    names: tuple[ImportMode, ...] = (
-        ("replace", "add") if items_in_stock(stored) else ("add",)
-    )
-    buttons = [
-        Button(translate(f"import_{name}_button"), f"{IMPORT}{name}:{import_id}")
-        for name in names
-    ]
-    buttons.append(
-        Button(translate("import_cancel_button"), f"{IMPORT}{CANCEL}:{import_id}")
-    )
-    return (tuple(buttons),)
+    add = Button(translate("import_add_button"), f"{IMPORT}add:{import_id}")
+    cancel = Button(translate("import_cancel_button"), f"{IMPORT}{CANCEL}:{import_id}")
+    if not items_in_stock(stored):
+        return ((add, cancel),)
+    replace = Button(translate("import_replace_button"), f"{IMPORT}replace:{import_id}")
+    return ((replace, add, cancel),)
 
 
 async def _store_import(update: Update, turn: ChatTurn) -> None:
     """Store the pending file of a button, or drop it."""
     query = press_of(update)
-    mode, import_id = split_data(query, 2)
-    items = await turn.repositories.memory.find_import(
-        turn.user_id, parse_id(import_id)
-    )
+    mode, id_text = split_data(query, 2)
+    import_id = parse_id(id_text)
+    items = await turn.repositories.memory.find_import(turn.user_id, import_id)
     if items is None or mode not in (*get_args(ImportMode), CANCEL):
         await acknowledge(query, translate("button_too_old"))
         return
@@ -123,11 +122,11 @@ async def _store_import(update: Update, turn: ChatTurn) -> None:
     await acknowledge(query)
     turn.replace_buttons(query.message, ())
     if mode == CANCEL:
-        turn.change(ImportCellar(turn.user_id, parse_id(import_id), None))
+        turn.change(ImportCellar(turn.user_id, import_id, None))
         turn.reply(translate("import_cancelled"))
         return
-    kind: ImportMode = "replace" if mode == "replace" else "add"
-    plan = make_plan(items, await load_bottles(turn), kind)
-    turn.change(ImportCellar(turn.user_id, parse_id(import_id), kind, undo_id=turn.id))
+    import_mode = cast(ImportMode, mode)
+    plan = make_plan(items, await load_bottles(turn), import_mode)
+    turn.change(ImportCellar(turn.user_id, import_id, import_mode, undo_id=turn.id))
     stored = count_bottles(plan.bottles_after, plan.wines_after)
     turn.reply(translate("import_done", bottles=stored), undo_button(turn.id))

@@ -46,7 +46,7 @@ from bot.telegram.messages import (
     with_quotations,
 )
 from bot.telegram.progress import Progress, show_progress
-from bot.telegram.sender import ButtonRows, build_message, build_messages
+from bot.telegram.sender import ButtonRows, build_message, build_messages, to_lists
 from bot.turn import Destination, Question, Transcribe, Turn, TurnKind
 from db.commit import Press
 from db.models import OutboxRow
@@ -67,7 +67,7 @@ WRITTEN_LANGUAGE_KEY: Final = "written"
 AS_WRITTEN: Final = "auto"
 """The choice to be answered in the language of the last message."""
 NOT_MINE: Final = object()
-"""What a handler returns to leave an update to the next one that accepts it."""
+"""A handler returns this to leave an update to the next one that accepts it."""
 ButtonsBelow = Callable[[Turn, Question, Reply, CountedLinks | None], ButtonRows]
 """Returns the buttons under an answer, with counted links if there are any."""
 AUDIO_FILE: Final = "answer.ogg"
@@ -117,7 +117,7 @@ class ChatTurn(Turn):
     message_text: str = ""
     """The text that the user has written in this update."""
     messages: list[MarkdownMessages | OutboxRow] = field(default_factory=list)
-    """What is to be sent, in order; `render` moves it to the commit."""
+    """The messages to send, in order; `render` moves them to the commit."""
 
     @property
     def repositories(self) -> Repositories:
@@ -128,30 +128,33 @@ class ChatTurn(Turn):
         """Set who asks where. The trace id depends only on the update, so all tries share it."""
         self.chat_id, self.user_id = chat_and_user_ids(update)
         self.bot_name = update.get_bot().username
-        self.message_text = (update.message and update.message.text) or ""
+        if update.message is not None:
+            self.message_text = update.message.text or ""
         self.trace_session = self.services.trace_hash("chat", self.chat_id)
         self.trace_user = self.services.trace_hash("user", self.user_id)
         self.names = names_of(update)
         self.trace_id = trace_id_of(update.get_bot().id, self.chat_id, update.update_id)
-        self.to = destination(update) if update.effective_message else None
+        if update.effective_message is not None:
+            self.to = destination(update)
 
     def ask(
         self, text: str, kind: TurnKind = "chat", transcribe: Transcribe | None = None
     ) -> Question:
         """Return a question of this turn. `text` leaves out the name of a command."""
-        is_command = self.message_text.startswith("/")
-        trace_input = self.message_text if is_command else text
+        trace_input = text
+        if self.message_text.startswith("/"):
+            trace_input = self.message_text
         return Question(
             text=text, kind=kind, trace_input=trace_input, transcribe=transcribe
         )
 
     async def load_facts(self) -> Sequence[Fact]:
         """Return the stored facts about the user, as they were when the turn began."""
-        if self.facts is None:
-            memory = self.repositories.memory
-            self.facts = (
-                await memory.list_facts(self.user_id) if self.has_memory else ()
-            )
+        if self.facts is not None:
+            return self.facts
+        self.facts = ()
+        if self.has_memory:
+            self.facts = await self.repositories.memory.list_facts(self.user_id)
         return self.facts
 
     def reply(self, markdown: str, buttons: ButtonRows = ()) -> None:
@@ -181,8 +184,7 @@ class ChatTurn(Turn):
         """Collect new buttons under a message, if the bot can access it."""
         if isinstance(message, Message):
             to = Destination(message.chat.id, replaced_id=message.message_id)
-            buttons = [[list(button) for button in row] for row in rows]
-            edit = build_message(to, kind="buttons", buttons=buttons)
+            edit = build_message(to, kind="buttons", buttons=to_lists(rows))
             self.messages.append(edit)
 
     def claim(self, message: Message, action: str) -> None:
@@ -198,12 +200,10 @@ class ChatTurn(Turn):
         if has_buttons:
             links = self.services.counted_links
             buttons = self.services.buttons_below(self, question, reply, links)
-        picture = picture_of(reply)
-        self.messages.append(
-            MarkdownMessages(
-                to, reply.messages, buttons, turn_id=self.id, picture=picture
-            )
+        messages = MarkdownMessages(
+            to, reply.messages, buttons, turn_id=self.id, picture=picture_of(reply)
         )
+        self.messages.append(messages)
         if reply.audio:
             audio = build_message(
                 to.next, kind="voice", file_name=AUDIO_FILE, file=reply.audio
@@ -244,10 +244,10 @@ class ChatTurn(Turn):
 
 def picture_of(reply: Reply) -> str:
     """Return the address of the picture of a reply that is about a single wine; "" without one."""
-    if len(reply.wines) != 1:
-        return ""
-    (wine,) = reply.wines
-    return wine.image if isinstance(wine, Wine) else ""
+    match reply.wines:
+        case [Wine() as wine]:
+            return wine.image
+    return ""
 
 
 async def answer_in_chat(
@@ -282,24 +282,29 @@ async def load_history(
     If it replies to an answer of the bot, return the messages up to that answer. The turn that this
     one takes back, because its message was edited, is left out.
     """
-    chat_id, repositories = turn.chat_id, turn.repositories
+    repositories = turn.repositories
     replied_turn_id: int | None = None
-    if replied_answer_id:
-        replied = await repositories.turns.find_by_message(chat_id, replied_answer_id)
-        replied_turn_id = replied.turn_id if replied else None
+    if replied_answer_id is not None:
+        replied = await repositories.turns.find_by_message(
+            turn.chat_id, replied_answer_id
+        )
+        if replied is not None:
+            replied_turn_id = replied.turn_id
     messages = await repositories.messages.list_recent(
-        chat_id,
+        turn.chat_id,
         MAX_HISTORY_MESSAGES,
         thread_id=turn.thread_id,
         last_turn_id=replied_turn_id,
     )
-    # An interrupted try of this turn may have stored its messages.
-    hidden_turns = {turn.id, turn.taken_back_turn_id}
-    history = [message for message in messages if message.turn_id not in hidden_turns]
-    if turn.is_group:
-        history = [
-            as_visible_to(turn.user_id, message, replied_turn_id) for message in history
-        ]
+    history = []
+    for message in messages:
+        # An interrupted try of this turn may have stored its messages.
+        if message.turn_id in (turn.id, turn.taken_back_turn_id):
+            continue
+        if turn.is_group:
+            history.append(as_visible_to(turn.user_id, message, replied_turn_id))
+        else:
+            history.append(message)
     return history
 
 
@@ -334,17 +339,16 @@ def on_message(only: BaseFilter, handle: Handle) -> AnyHandler:
 
 def attachment_in(history: Sequence[StoredMessage]) -> Attachment | None:
     """Return the contents of the last pictures of a conversation; None if there were none."""
-    stored = next(
-        (message.attachment for message in reversed(history) if message.attachment), ""
-    )
+    stored = ""
+    for message in history:
+        stored = message.attachment or stored
     if not stored:
         return None
     try:
-        return Attachment.model_validate_json(stored).model_copy(
-            update={"is_new": False}
-        )
+        attachment = Attachment.model_validate_json(stored)
     except ValidationError:  # an earlier release stored it in another form
         return None
+    return attachment.model_copy(update={"is_new": False})
 
 
 def as_visible_to(
@@ -364,21 +368,24 @@ def as_visible_to(
 async def set_language_of_turn(update: Update, turn: ChatTurn) -> None:
     """Set the language of the replies, and collect the written language if it has changed."""
     user = update.effective_user
-    set_language(user.language_code if user else None)
-    set_app_language(user.language_code if user else None)
+    app_language: str | None = None
+    if user is not None:
+        app_language = user.language_code
+    set_language(app_language)
+    set_app_language(app_language)
     if user is None or is_overheard(update):
         return
     settings = get_chosen_settings(await turn.load_facts())
     stored = settings.get(WRITTEN_LANGUAGE_KEY)
     known = language_written(update) or stored
     written = known or current_language()
-    if settings.get(CHOSEN_LANGUAGE_KEY, AS_WRITTEN) != AS_WRITTEN:
-        set_language(settings[CHOSEN_LANGUAGE_KEY], is_chosen=True)
+    chosen = settings.get(CHOSEN_LANGUAGE_KEY, AS_WRITTEN)
+    if chosen != AS_WRITTEN:
+        set_language(chosen, is_chosen=True)
     elif known:  # otherwise that of the app stays, which may have no catalogue
         set_language(known)
-    if written != (
-        stored or ENGLISH
-    ):  # without a setting, the default is English anyway
+    # Without a setting, the default is English anyway.
+    if written != (stored or ENGLISH):
         store_setting(turn, settings, WRITTEN_LANGUAGE_KEY, written)
 
 
@@ -388,9 +395,13 @@ def store_setting(
     """Collect a setting of the user; `settings` are the current values."""
     if not turn.has_memory or value == settings.get(name):
         return
-    old = (Fact("setting", f"{name}={settings[name]}"),) if name in settings else ()
-    new = (Fact("setting", f"{name}={value}"),)
-    turn.change_memory(Change(user_id=turn.user_id, added_facts=new, removed_facts=old))
+    removed: tuple[Fact, ...] = ()
+    if name in settings:
+        removed = (Fact("setting", f"{name}={settings[name]}"),)
+    added = (Fact("setting", f"{name}={value}"),)
+    turn.change_memory(
+        Change(user_id=turn.user_id, added_facts=added, removed_facts=removed)
+    )
 
 
 async def load_language(memory: MemoryRepository, user_id: int) -> str | None:
@@ -401,4 +412,6 @@ async def load_language(memory: MemoryRepository, user_id: int) -> str | None:
 def language_from_settings(settings: Mapping[str, str]) -> str | None:
     """Return the language for a user with these settings; None if it is unknown."""
     chosen = settings.get(CHOSEN_LANGUAGE_KEY, AS_WRITTEN)
-    return chosen if chosen != AS_WRITTEN else settings.get(WRITTEN_LANGUAGE_KEY)
+    if chosen == AS_WRITTEN:
+        return settings.get(WRITTEN_LANGUAGE_KEY)
+    return chosen

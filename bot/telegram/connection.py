@@ -193,8 +193,12 @@ def read_update(body: bytes) -> Payload | None:
         update = json.loads(body.decode("utf-8", "replace"))
     except (ValueError, RecursionError):
         return None
-    update_id = update.get("update_id") if isinstance(update, dict) else None
-    return update if type(update_id) is int and 0 <= update_id <= MAX_ID else None
+    if not isinstance(update, dict):
+        return None
+    update_id = update.get("update_id")
+    if type(update_id) is not int or not 0 <= update_id <= MAX_ID:
+        return None
+    return update
 
 
 async def fetch_updates(

@@ -133,7 +133,8 @@ class Dispatcher:
 
         This also collects that the chat can be reached.
         """
-        user, chats = update.effective_user, turn.repositories.chats
+        user = update.effective_user
+        chats = turn.repositories.chats
         # Most updates come from chats that are known: reading avoids most writes.
         if update.effective_chat and not await chats.is_reachable(turn.chat_id):
             turn.change(SetReachable(turn.chat_id))
@@ -173,12 +174,11 @@ class Dispatcher:
         self, turn: ChatTurn, user: User
     ) -> list[OutboxRow]:
         """Return a message to every admin that asks whether to give a user access."""
-        messages = list[OutboxRow]()
+        messages = []
+        name = _name_as_code(user)
         for admin_id in sorted(self.admin_ids):
             with use_language(await load_language(turn.repositories.memory, admin_id)):
-                text = translate(
-                    "asks_to_be_let_in", id=str(user.id), name=_name_as_code(user)
-                )
+                text = translate("asks_to_be_let_in", id=str(user.id), name=name)
                 allow = Button(translate("allow_button"), f"a:{user.id}:allow")
                 block = Button(translate("block_button"), f"a:{user.id}:block")
             buttons = ((allow, block),)
@@ -191,5 +191,9 @@ def _name_as_code(user: User) -> str:
 
     As code it cannot imitate other lines of the message, and cannot reverse the text direction.
     """
-    name = " ".join(strip_invisible(user.full_name or "").replace("`", "").split())
-    return f"`{name[: size_limits.NAME_CHARS]}`" if name else "–"
+    visible = strip_invisible(user.full_name or "")
+    words = visible.replace("`", "").split()
+    if not words:
+        return "–"
+    name = " ".join(words)[: size_limits.NAME_CHARS]
+    return f"`{name}`"

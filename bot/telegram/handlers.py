@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Final, get_args
+from typing import Final
 
 from telegram import BotCommand, Update
 from telegram.ext import filters
@@ -37,6 +37,7 @@ from bot.telegram.messages import (
     message_of,
     press_of,
     text_after_command,
+    text_of,
 )
 from bot.telegram.sender import Button, ButtonRows
 from bot.turn import TurnFilter
@@ -65,6 +66,7 @@ AGE_PREFIX: Final = "ob:"
 
 def all_handlers(additional: Sequence[AnyHandler] = ()) -> list[AnyHandler]:
     """Return all handlers, with `additional` ones; the first that accepts an update handles it."""
+    in_group = ~filters.ChatType.PRIVATE
     new_message = filters.UpdateType.MESSAGE
     return [
         on_command("start", _start),
@@ -72,15 +74,10 @@ def all_handlers(additional: Sequence[AnyHandler] = ()) -> list[AnyHandler]:
         on_command("help", _show_help),
         on_command("new", _forget_conversation),
         on_command("stop", _stop),
-        on_command(
-            PRIVATE_COMMANDS,
-            partial(_reply_with, "only_in_private"),
-            ~filters.ChatType.PRIVATE,
-        ),
-        *(
-            on_command(name, partial(_look_up, name))
-            for name in get_args(look_ups.CommandName)
-        ),
+        on_command(PRIVATE_COMMANDS, _refuse_in_group, in_group),
+        on_command("ask", partial(_look_up, "ask")),
+        on_command("quotes", partial(_look_up, "quotes")),
+        on_command(FIND, partial(_look_up, FIND)),
         *additional,
         on_press("", _reject_old_button),
         on_message(TYPED_BY_USER & filters.COMMAND, _explain_no_answer),
@@ -109,18 +106,18 @@ async def _take_back_turn(update: Update, turn: ChatTurn) -> bool:
     Return False if it was not the last turn of the conversation.
     """
     repositories = turn.repositories
+    chat_id = turn.chat_id
     message_id = message_of(update).message_id
-    turn_id = await repositories.turns.find_by_question(
-        turn.chat_id, message_id, turn.id
-    )
+    turn_id = await repositories.turns.find_by_question(chat_id, message_id, turn.id)
     last_id = await repositories.messages.find_last_turn(
-        turn.chat_id, thread_id=turn.thread_id
+        chat_id, thread_id=turn.thread_id
     )
     if turn_id is None or turn_id != last_id:
         return False
-    change = await repositories.memory.find_undoable(turn.user_id, turn_id)
     turn.taken_back_turn_id = turn_id
-    turn.taken_back_change = without_added_allergies(change) if change else None
+    change = await repositories.memory.find_undoable(turn.user_id, turn_id)
+    if change is not None:
+        turn.taken_back_change = without_added_allergies(change)
     turn.change(TakeBackTurn(turn_id, turn.user_id))
     return True
 
@@ -133,9 +130,12 @@ async def _show_help(update: Update, turn: ChatTurn) -> None:
         lines = [line for line in lines if not line.startswith(f"/{FIND} ")]
     if turn.services.staff_chat_id is not None:
         lines.append(translate("help_shop"))
-    numbers = translate("help_numbers", numbers=resources.help.first_lines())
-    text = "\n".join([*lines, "", numbers])
-    turn.reply(text, numbers_button() if is_private(update) else ())
+    lines.append("")
+    lines.append(translate("help_numbers", numbers=resources.help.first_lines()))
+    buttons: ButtonRows = ()
+    if is_private(update):
+        buttons = numbers_button()
+    turn.reply("\n".join(lines), buttons)
 
 
 async def _start(update: Update, turn: ChatTurn) -> None:
@@ -143,18 +143,17 @@ async def _start(update: Update, turn: ChatTurn) -> None:
 
     A link from a group asks for the numbers to call instead, or how to ask the shop.
     """
+    help_texts = turn.services.resources.help
     parameters = turn.message_text.split()[1:]
     if parameters == [NUMBERS_PARAMETER]:
-        turn.reply(
-            turn.services.resources.help.numbers(SafetyState()), international_button()
-        )
+        turn.reply(help_texts.numbers(SafetyState()), international_button())
         return
     if parameters == [SHOP]:
         await show_how_to_ask(turn)
         return
-    age = turn.services.resources.help.drinking_age
+    age = help_texts.drinking_age
     paragraphs = await _greet(turn)
-    buttons = ButtonRows()
+    buttons: ButtonRows = ()
     stored_age = get_chosen_settings(await turn.load_facts()).get("age")
     if is_private(update) and stored_age != str(age):
         older = Button(translate("start_older", age=age), f"{AGE_PREFIX}yes")
@@ -167,8 +166,10 @@ async def _start(update: Update, turn: ChatTurn) -> None:
 async def _greet(turn: ChatTurn) -> list[str]:
     """Return the name of the shop and a greeting: the owner's own words if the user reads them."""
     resources = turn.services.resources
-    own = find_greeting(await resources.documents.load_shop(), current_language())
-    greeting = escape(own[:MAX_GREETING_CHARS]) if own else translate("greeting")
+    chunks = await resources.documents.load_shop()
+    greeting = escape(find_greeting(chunks, current_language())[:MAX_GREETING_CHARS])
+    if not greeting:
+        greeting = translate("greeting")
     if not resources.shop_name:
         return [greeting]
     return [f"**{escape(resources.shop_name)}**", greeting]
@@ -180,24 +181,35 @@ async def _store_age(update: Update, turn: ChatTurn) -> None:
     (answer,) = split_data(query, 1)
     adult = Fact("setting", f"age={turn.services.resources.help.drinking_age}")
     minor = Fact("setting", UNDER_AGE_SETTING)
-    new, old = (adult, minor) if answer == "yes" else (minor, adult)
+    new = minor
+    old = adult
+    confirmation = "start_without"
+    if answer == "yes":
+        new = adult
+        old = minor
+        confirmation = "start_done"
     turn.change_memory(
         Change(user_id=turn.user_id, added_facts=(new,), removed_facts=(old,))
     )
     await acknowledge(query)
     turn.replace_buttons(query.message, ())
-    turn.reply(translate("start_done" if answer == "yes" else "start_without"))
+    turn.reply(translate(confirmation))
 
 
 async def _forget_conversation(update: Update, turn: ChatTurn) -> None:
     """Answer /new: delete the conversation of this chat or topic, and the user's concerns here."""
-    runner, messages = turn.services.runner, turn.repositories.messages
-    turns_here = TurnFilter(chat_id=turn.chat_id, thread_id=turn.thread_id)
+    chat_id = turn.chat_id
+    turns_here = TurnFilter(chat_id=chat_id, thread_id=turn.thread_id)
+    runner = turn.services.runner
     await runner.running.stop_everywhere(turns_here)
-    last_turn = await messages.find_last_turn(turn.chat_id, thread_id=turn.thread_id)
+    messages = turn.repositories.messages
+    last_turn = await messages.find_last_turn(chat_id, thread_id=turn.thread_id)
     turn.forget_conversation()
-    turn.change(runner.safety.forget(turn.chat_id, turn.user_id))
-    turn.reply(translate("nothing_to_forget" if last_turn is None else "forgotten"))
+    turn.change(runner.safety.forget(chat_id, turn.user_id))
+    if last_turn is None:
+        turn.reply(translate("nothing_to_forget"))
+    else:
+        turn.reply(translate("forgotten"))
 
 
 async def _stop(update: Update, turn: ChatTurn) -> None:
@@ -210,25 +222,28 @@ async def _stop(update: Update, turn: ChatTurn) -> None:
         turn.reply(translate("nothing_to_stop"))
 
 
-async def _reply_with(name: str, update: Update, turn: ChatTurn) -> None:
-    """Answer with the text of this name from the locales."""
-    turn.reply(translate(name))
+async def _refuse_in_group(update: Update, turn: ChatTurn) -> None:
+    """Say that a command is for private chats only."""
+    turn.reply(translate("only_in_private"))
 
 
 async def _look_up(name: look_ups.CommandName, update: Update, turn: ChatTurn) -> None:
     """Answer a command: /ask QUESTION, /quotes QUERY (one message each), /find PLACES."""
-    message, runner = message_of(update), turn.services.runner
     resources = turn.services.resources
     if name == FIND and not resources.finds_places:
         await _explain_no_answer(update, turn)
         return
+    message = message_of(update)
+    runner = turn.services.runner
     look_up = look_ups.parse_look_up(name, text_after_command(message), resources)
     if isinstance(look_up, look_ups.LookUp):
         question = turn.ask(look_up.history_text, kind=name)
         await runner.run(turn, question, look_up.make_reply)
         return
-    if not await runner.offer_help(turn, turn.ask(message.text or "")):
-        turn.reply(look_up)  # how the command is used
+    usage = look_up
+    question = turn.ask(message.text or "")
+    if not await runner.offer_help(turn, question):
+        turn.reply(usage)
 
 
 async def _reject_old_button(update: Update, turn: ChatTurn) -> None:
@@ -252,9 +267,13 @@ async def _explain_no_answer(update: Update, turn: ChatTurn) -> None:
     message = message_of(update)
     if not is_addressed(message):
         return
-    text = message.text or message.caption or ""
-    if not await turn.services.runner.offer_help(turn, turn.ask(text)):
-        turn.reply(translate("unknown_command" if message.text else "text_only"))
+    question = turn.ask(text_of(message))
+    if await turn.services.runner.offer_help(turn, question):
+        return
+    if message.text:
+        turn.reply(translate("unknown_command"))
+    else:
+        turn.reply(translate("text_only"))
 
 
 async def show_commands(
@@ -265,18 +284,22 @@ async def show_commands(
     Raises:
         TokenRejected: Telegram does not know the token.
     """
-
-    hidden = {FIND: not finds_places, SHOP: not has_staff}
-    commands = [name for name in COMMANDS if not hidden.get(name)]
+    commands = [*COMMANDS]
+    if not finds_places:
+        commands.remove(FIND)
+    if not has_staff:
+        commands.remove(SHOP)
 
     async def show() -> None:
         for language in languages():
+            menu = []
             with use_language(language):
-                menu = [
-                    BotCommand(name, translate(f"command_{name}")) for name in commands
-                ]
+                for name in commands:
+                    menu.append(BotCommand(name, translate(f"command_{name}")))
             # Without a code, English is the menu of all languages that have no menu of their own.
-            code = None if language == ENGLISH else language
+            code: str | None = None
+            if language != ENGLISH:
+                code = language
             await bot.set_my_commands(menu, language_code=code)
 
     await retry_until_answered(show, "Showing the commands")

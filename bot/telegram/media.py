@@ -90,32 +90,32 @@ async def _answer_pictures(update: Update, turn: ChatTurn) -> None:
     message = message_of(update)
     if not is_addressed(message):
         return
-    caption = text_without_mentions(message)
-    can_see = VISION in get_deps(turn.services.runner.base_run).models
-    files = _files_in(message) or _files_in(message.reply_to_message)
-    if not (caption or can_see):
+    text = text_without_mentions(message)
+    if text:
+        text = with_quotations(text, message)
+    kind: TurnKind = "chat"
+    if VISION in get_deps(turn.services.runner.base_run).models:
+        kind = "label"
+    elif not text:
         turn.reply(translate("text_only"))
         return
-    text = with_quotations(caption, message) if caption else ""
-    kind: TurnKind = "label" if can_see else "chat"
+    files = _files_in(message) or _files_in(message.reply_to_message)
     question = turn.ask(text or NO_CAPTION, kind=kind)
     history = await load_history(turn, id_of_replied_answer(message))
 
     async def make_reply(run: Run) -> Reply:
         safety = get_safety_state(run)
         if safety.forbids_alcohol:
-            return Reply(
-                text=turn.services.runner.safety.help.notice_for(safety), outcome="help"
-            )
-        if (
-            VISION not in get_deps(run).models
-        ):  # there is none, or the budget is used up
+            notice = turn.services.runner.safety.help.notice_for(safety)
+            return Reply(text=notice, outcome="help")
+        # There may be no such model, or the budget is used up.
+        if VISION not in get_deps(run).models:
             reply = await ask_agent(turn, text, run, history)
             return replace(reply, notes=(*reply.notes, translate("not_read")))
-        read = _FileDownloads(
+        downloads = _FileDownloads(
             message.get_bot(), turn.services.resources.files, turn.user_id
         )
-        attachment = await _read_files(files, read, run, turn.repositories.wines)
+        attachment = await _read_files(files, downloads, run, turn.repositories.wines)
         reply = await ask_agent(turn, text, run, history, attachment)
         return replace(reply, attachment=attachment.model_dump_json())
 
@@ -155,12 +155,12 @@ async def _read_files(
     async def get_page(page: str) -> str:
         return page
 
-    pdf = next((file for file in files if file.get("mime_type") == PDF), None)
-    if pdf is None:
+    pdfs = [file for file in files if file.get("mime_type") == PDF]
+    if not pdfs:
         pictures = [partial(downloads.read_picture, file) for file in files]
         return await read_pictures(pictures, run, catalogue)
     try:
-        pages, omitted_count = await downloads.read_pages(pdf)
+        pages, omitted_count = await downloads.read_pages(pdfs[0])
     except UnusableFile as error:
         log.info("A file was not read: %s", error)
         return Attachment(unread={"pictures_unread": 1})
@@ -170,26 +170,32 @@ async def _read_files(
 
 async def _answer_voice(update: Update, turn: ChatTurn) -> None:
     """Answer a voice message, with its transcription above the answer and its drafts."""
-    message, resources = message_of(update), turn.services.resources
-    transcriber = resources.transcriber
+    message = message_of(update)
     if message.voice is None or not is_addressed(message):
         return
-    transcript, voice = Transcript(), message.voice.to_dict()
-    if transcriber is None or voice["duration"] > MAX_SECONDS:
-        problem = "too_long_to_hear" if transcriber else "text_only"
-        turn.reply(translate(problem, seconds=MAX_SECONDS))
+    voice = message.voice.to_dict()
+    resources = turn.services.resources
+    transcriber = resources.transcriber
+    if transcriber is None:
+        turn.reply(translate("text_only"))
+        return
+    if voice["duration"] > MAX_SECONDS:
+        turn.reply(translate("too_long_to_hear", seconds=MAX_SECONDS))
         return
     history = await load_history(turn, id_of_replied_answer(message))
     download = partial(fetch_file, message.get_bot(), voice)
+    transcript = Transcript()
 
     async def transcribe(run: Run) -> str:
         nonlocal transcript
         transcript = await transcribe_voice(
             download, voice["duration"], run=run, server=transcriber
         )
-        if transcript.text and run.draft is not None:
+        if not transcript.text:
+            return ""
+        if run.draft is not None:
             run.draft.show(_format_lead(transcript.text))
-        return with_quotations(transcript.text, message) if transcript.text else ""
+        return with_quotations(transcript.text, message)
 
     async def make_reply(run: Run) -> Reply:  # called after `transcribe`
         if transcript.error_type:
@@ -210,8 +216,8 @@ async def _read_reply_aloud(
     speaker: AudioServer | None, reply: Reply, run: Run
 ) -> bytes:
     """Return a reply as audio; empty unless the user's settings ask for it."""
-    is_chosen = get_chosen_settings(get_person(run).facts).get(ALOUD) == ON
-    if speaker is None or not is_chosen or reply.outcome == "help":
+    settings = get_chosen_settings(get_person(run).facts)
+    if speaker is None or settings.get(ALOUD) != ON or reply.outcome == "help":
         return b""
     spoken = await in_thread_if_long(len(reply.text), parse, reply.text)
     return await read_aloud(spoken.text, run, speaker)
@@ -225,13 +231,18 @@ def _files_in(message: Message | None) -> list[File]:
     if isinstance(album, list):
         return album
     file = file_in(message.to_dict())
-    return [file] if file else []
+    if not file:
+        return []
+    return [file]
 
 
 def _format_lead(transcription: str) -> str:
     """Return the line above an answer that shows a transcription; empty for an empty one."""
-    words = escape(" ".join(transcription.split())[:MAX_LEAD_CHARS])
-    return f"_{translate('heard', words=words)}_" if words else ""
+    line = " ".join(transcription.split())
+    if not line:
+        return ""
+    heard = translate("heard", words=escape(line[:MAX_LEAD_CHARS]))
+    return f"_{heard}_"
 
 
 async def fetch_file(
@@ -253,9 +264,9 @@ async def fetch_file(
         return bytes(content)
 
     def is_transient(error: Exception) -> bool:
-        return isinstance(error, TelegramError) and not isinstance(
-            error, BadRequest | Forbidden
-        )
+        if isinstance(error, BadRequest | Forbidden):
+            return False
+        return isinstance(error, TelegramError)
 
     try:
         return await retry(

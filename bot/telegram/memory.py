@@ -44,7 +44,7 @@ from bot.telegram.chat import (
     on_press,
 )
 from bot.telegram.messages import message_of, press_of, text_after_command
-from bot.telegram.sender import Button, build_messages
+from bot.telegram.sender import Button, build_messages, in_rows
 from bot.turn import Destination
 from db.commit import Fence
 from db.models import OutboxRow
@@ -76,27 +76,32 @@ def memory_handlers() -> list[AnyHandler]:
 async def _show_or_add_facts(update: Update, turn: ChatTurn) -> None:
     """Answer /taste: list the known facts with buttons to forget them, or add the stated facts."""
     facts = await turn.load_facts()
-    if stated := parse_facts(text_after_command(message_of(update))):
+    stated = parse_facts(text_after_command(message_of(update)))
+    if stated:
         new = find_new_facts(stated, facts)
-        contradicted = tuple(
-            old for fact in new for old in find_contradicted_facts(fact, facts)
-        )
+        contradicted: list[Fact] = []
+        for fact in new:
+            contradicted += find_contradicted_facts(fact, facts)
         change = Change(
-            user_id=turn.user_id, added_facts=new, removed_facts=contradicted
+            user_id=turn.user_id, added_facts=new, removed_facts=tuple(contradicted)
         )
         await store_and_confirm(turn, change)
         return
-    listed = _listed_facts(facts)
-    rows = tuple(
-        (Button(clip(f"✖ {describe_fact(fact)}", MAX_LABEL_CHARS), _fact_data(fact)),)
-        for fact in listed[:MAX_FACT_BUTTONS]
-    )
-    turn.reply(translate("taste_known" if listed else "taste_unknown"), rows)
+    listed = _list_facts(facts)
+    if not listed:
+        turn.reply(translate("taste_unknown"))
+        return
+    buttons = []
+    for fact in listed[:MAX_FACT_BUTTONS]:
+        label = clip(f"✖ {describe_fact(fact)}", MAX_LABEL_CHARS)
+        buttons.append(Button(label, _fact_data(fact)))
+    turn.reply(translate("taste_known"), in_rows(buttons, 1))
 
 
 async def _forget_fact(update: Update, turn: ChatTurn) -> None:
     """Forget the fact of a button, and remove the button."""
-    query, facts = press_of(update), _listed_facts(await turn.load_facts())
+    query = press_of(update)
+    facts = _list_facts(await turn.load_facts())
     removed = tuple(fact for fact in facts if _fact_data(fact) == query.data)
     await acknowledge(query, format_removed_facts(removed))
     remove_buttons(query, turn)
@@ -119,15 +124,17 @@ async def store_and_confirm(turn: ChatTurn, change: Change) -> None:
     turn.change_memory(replace(change, undo_id=turn.id))
 
 
-def _listed_facts(facts: Sequence[Fact]) -> list[Fact]:
+def _list_facts(facts: Sequence[Fact]) -> list[Fact]:
     """Return the stated facts of a user, by kind, then the tastes they like by their ratings."""
-    stated = [fact for fact in facts if fact.kind in STATED_KINDS]
-    stated.sort(key=lambda fact: STATED_KINDS.index(fact.kind))
-    return [*stated, *(fact for fact in facts if fact.kind == "rated")]
+    listed = []
+    for kind in (*STATED_KINDS, "rated"):
+        listed += [fact for fact in facts if fact.kind == kind]
+    return listed
 
 
 def _fact_data(fact: Fact) -> str:
-    return f"{FORGET_FACT}{crc32(':'.join(fact.key).encode()):08x}"
+    key = ":".join(fact.key)
+    return f"{FORGET_FACT}{crc32(key.encode()):08x}"
 
 
 async def _stop_reminders(update: Update, turn: ChatTurn) -> None:
@@ -146,8 +153,9 @@ async def send_reminders(
     now = datetime.now().astimezone()
     if now.hour not in REMINDER_HOURS:
         return
-    # Winter begins in the December of the year before.
-    year = now.year + (now.month == DECEMBER)
+    year = now.year
+    if now.month == DECEMBER:
+        year += 1  # its winter goes on in the next year
     season = f"{year}-{SEASONS[now.month % 12 // 3]}"
     for user_id in await memory.list_owners_to_remind(season):
         # Data that the user deletes from now on must not come back with the reminder.

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from telegram import CallbackQuery, Message, Update
+from telegram import CallbackQuery, Chat, Message, Update, User
 from telegram.constants import ChatType
 from telegram.ext import filters
 
@@ -42,8 +42,10 @@ def chat_and_user_ids(update: Update) -> tuple[int, int]:
 
     Without a user of its own, as for an anonymous admin, the chat's id stands for both.
     """
-    chat, user = update.effective_chat, update.effective_user
-    chat_id = chat.id if chat else 0
+    chat_id = 0
+    if update.effective_chat is not None:
+        chat_id = update.effective_chat.id
+    user = update.effective_user
     if user is None or user.id in SHARED_ACCOUNTS:
         return chat_id, chat_id
     return chat_id, user.id
@@ -51,29 +53,30 @@ def chat_and_user_ids(update: Update) -> tuple[int, int]:
 
 def names_of(update: Update) -> tuple[str, ...]:
     """Return the names of the sender, the user replied to and the chat, to mask them in traces."""
+    people: list[User | Chat | None] = [update.effective_user]
     message = update.effective_message
-    replied = (
-        message.reply_to_message.from_user
-        if message and message.reply_to_message
-        else None
-    )
-    people = [update.effective_user, replied, update.effective_chat]
-    names = [
-        getattr(person, field)
-        for person in people
-        if person is not None and not getattr(person, "is_bot", False)
-        for field in ("first_name", "last_name", "username")
-    ]
-    return tuple(
-        dict.fromkeys(name[: size_limits.NAME_CHARS] for name in names if name)
-    )
+    if message is not None and message.reply_to_message is not None:
+        people.append(message.reply_to_message.from_user)
+    people.append(update.effective_chat)
+    names = []
+    for person in people:
+        if person is None or getattr(person, "is_bot", False):
+            continue
+        for name in (person.first_name, person.last_name, person.username):
+            if name:
+                names.append(name[: size_limits.NAME_CHARS])
+    return tuple(dict.fromkeys(names))
 
 
 def destination(update: Update) -> Destination:
     """Return the destination of the answer: the topic of the message; in groups as a reply."""
     message = message_of(update)
-    thread = message.message_thread_id if message.is_topic_message else None
-    reply_to = None if message.chat.type == ChatType.PRIVATE else message.message_id
+    thread: int | None = None
+    if message.is_topic_message:
+        thread = message.message_thread_id
+    reply_to: int | None = None
+    if not is_private(update):
+        reply_to = message.message_id
     return Destination(message.chat.id, thread, reply_to)
 
 
@@ -86,7 +89,12 @@ def is_addressed(message: Message) -> bool:
         return True
     if id_of_replied_answer(message) is not None:
         return True
-    return bool(_mention(message).search(message.text or message.caption or ""))
+    return _mention(message).search(text_of(message)) is not None
+
+
+def text_of(message: Message) -> str:
+    """Return the text of a message, or the caption of its picture or file."""
+    return message.text or message.caption or ""
 
 
 def written_message(update: Update) -> Message | None:
@@ -97,8 +105,9 @@ def written_message(update: Update) -> Message | None:
 def is_overheard(update: Update) -> bool:
     """Return whether an update is a message between others in a group."""
     message = written_message(update)
-    is_command = message is not None and (message.text or "").startswith("/")
-    return message is not None and not is_command and not is_addressed(message)
+    if message is None or (message.text or "").startswith("/"):
+        return False
+    return not is_addressed(message)
 
 
 def is_own(message: Message) -> bool:
@@ -121,14 +130,16 @@ def language_written(update: Update) -> str:
 
 def text_without_mentions(message: Message) -> str:
     """Return the text of a message without mentions of the bot."""
-    return _mention(message).sub(" ", message.text or message.caption or "").strip()
+    return _mention(message).sub(" ", text_of(message)).strip()
 
 
 def text_after_command(message: Message) -> str:
     """Return the text of a message without a command at its beginning."""
-    text = message.text or message.caption or ""
+    text = text_of(message)
     command = COMMAND.match(text)
-    return text[command.end() if command else 0 :].strip()
+    if command is not None:
+        text = text[command.end() :]
+    return text.strip()
 
 
 def with_quotations(text: str, message: Message) -> str:
@@ -144,7 +155,7 @@ def with_quotations(text: str, message: Message) -> str:
         return f"{text}\n\n{_as_quote(message.quote.text)}".strip()
     if replied is None or id_of_replied_answer(message) is not None:
         return text
-    return f"{text}\n\n{_as_quote(replied.text or replied.caption or '')}".strip()
+    return f"{text}\n\n{_as_quote(text_of(replied))}".strip()
 
 
 def id_of_replied_answer(message: Message) -> int | None:
@@ -152,7 +163,9 @@ def id_of_replied_answer(message: Message) -> int | None:
     replied = message.reply_to_message
     if replied is None or replied.from_user is None:
         return None
-    return replied.message_id if replied.from_user.id == message.get_bot().id else None
+    if replied.from_user.id != message.get_bot().id:
+        return None
+    return replied.message_id
 
 
 def _as_quote(text: str) -> str:

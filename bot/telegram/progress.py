@@ -71,7 +71,9 @@ async def show_progress(
         shown.is_over.set()
         # Requests are not cancelled. In a group, wait until the last one has ended: a late edit
         # would overwrite the answer.
-        grace = None if to.is_group else PRIVATE_GRACE_SECONDS
+        grace: float | None = PRIVATE_GRACE_SECONDS
+        if to.is_group:
+            grace = None
         await asyncio.wait([task], timeout=grace)
 
 
@@ -85,10 +87,15 @@ class _ShownProgress:
     def __init__(
         self, progress: Progress, turn: Turn, to: Destination, draft: CurrentDraft
     ) -> None:
-        self.bot, self.clock = progress.bot, get_running_loop().time
-        self.to, self.turn, self.draft = to, turn, draft
-        self.due_at = self.clock() + (GROUP_DELAY_SECONDS if to.is_group else 0)
+        self.bot = progress.bot
+        self.clock = get_running_loop().time
+        self.to = to
+        self.turn = turn
+        self.draft = draft
+        self.due_at = self.clock()
         """The time of the next draft; infinity during a request, and after it if it failed."""
+        if to.is_group:
+            self.due_at += GROUP_DELAY_SECONDS
         self.shown_html = ""
         self.shown_at = self.typed_at = -inf
         self.is_over = asyncio.Event()
@@ -109,25 +116,33 @@ class _ShownProgress:
                     await self.is_over.wait()
 
     async def _show_if_due(self) -> None:
-        now, to = self.clock(), self.to
+        now = self.clock()
+        html = ""
         if now >= self.due_at:
-            # Only the first message of a long answer is shown as a draft.
-            html = next(iter(split_messages(self.draft.text())), "") or self.shown_html
-            is_expiring = not to.is_group and now - self.shown_at >= REFRESH_SECONDS
-            if html and (html != self.shown_html or is_expiring):
-                # Reset on success only: a failed draft may have arrived, or be unsupported.
-                self.due_at = inf
-                await (
-                    self._edit_placeholder(html)
-                    if to.is_group
-                    else self._send_draft(html)
-                )
-                return
-        if not self.shown_html and now - self.typed_at >= TYPING_SECONDS:
+            html = self._find_new_draft(now)
+        if html:
+            # Reset on success only: a failed draft may have arrived, or be unsupported.
+            self.due_at = inf
+            if self.to.is_group:
+                await self._edit_placeholder(html)
+            else:
+                await self._send_draft(html)
+        elif not self.shown_html and now - self.typed_at >= TYPING_SECONDS:
             self.typed_at = now
             await self.bot.send_chat_action(
-                to.chat_id, ChatAction.TYPING, message_thread_id=to.thread_id
+                self.to.chat_id, ChatAction.TYPING, message_thread_id=self.to.thread_id
             )
+
+    def _find_new_draft(self, now: float) -> str:
+        """Return the draft to show, the old one if it would expire; empty if there is none."""
+        # Only the first message of a long answer is shown as a draft.
+        html = "".join(split_messages(self.draft.text())[:1])
+        if html not in ("", self.shown_html):
+            return html
+        is_expiring = now - self.shown_at >= REFRESH_SECONDS
+        if is_expiring and not self.to.is_group:
+            return self.shown_html
+        return ""
 
     async def _send_draft(self, html: str) -> None:
         await self.bot.send_message_draft(
@@ -137,7 +152,8 @@ class _ShownProgress:
             message_thread_id=self.to.thread_id,
             api_kwargs={"can_stop": True},  # shows a Stop button
         )
-        self.shown_html, self.shown_at = html, self.clock()
+        self.shown_html = html
+        self.shown_at = self.clock()
         self.due_at = self.shown_at + DRAFT_SECONDS
 
     async def _edit_placeholder(self, html: str) -> None:
@@ -153,7 +169,8 @@ class _ShownProgress:
         await self.bot.edit_message_text(
             html, to.chat_id, turn.placeholder_id, rate_limit_args=SKIP_IF_LIMITED
         )
-        self.shown_html, self.due_at = html, self.clock() + EDIT_SECONDS
+        self.shown_html = html
+        self.due_at = self.clock() + EDIT_SECONDS
 
     async def _send_placeholder(self) -> None:
         """Send the placeholder; store its id before it shows a part of the answer."""

@@ -111,11 +111,8 @@ class RateLimit(BaseRateLimiter[Priority]):
         is_counted = _is_counted(endpoint, chat_id)
         if is_counted and rate_limit_args is None:
             await self._wait_and_count(self._window(chat_id))
-        elif (
-            rate_limit_args == "optional"
-            and is_counted
-            and not self.count_if_free(chat_id)
-        ):
+        is_optional = is_counted and rate_limit_args == "optional"
+        if is_optional and not self.count_if_free(chat_id):
             raise RetryAfter(timedelta(seconds=1))
         try:
             return await callback(*args, **kwargs)
@@ -142,8 +139,9 @@ class RateLimit(BaseRateLimiter[Priority]):
     def count_if_free(self, chat_id: int) -> bool:
         """Count an optional message and return True; return False if it would have to wait."""
         chat = self._window(chat_id)
-        others_wait = chat.queue.locked() or self._overall.queue.locked()
-        return not others_wait and self._count_if_allowed(chat)
+        if chat.queue.locked() or self._overall.queue.locked():
+            return False  # others wait
+        return self._count_if_allowed(chat)
 
     def pause(self, chat_id: int, seconds: float, *, was_counted: bool = True) -> None:
         """Send nothing to a chat for some seconds; do not count the message that got the 429."""
@@ -169,18 +167,19 @@ class RateLimit(BaseRateLimiter[Priority]):
 
     def _count_if_allowed(self, chat: _Window) -> bool:
         now = self._clock()
-        windows = (chat, self._overall)
-        if any(window.free_at - now > CLOCK_TOLERANCE for window in windows):
+        free_at = max(chat.free_at, self._overall.free_at)
+        if free_at - now > CLOCK_TOLERANCE:
             return False
-        for window in windows:
-            window.sent_at.append(now)
+        chat.sent_at.append(now)
+        self._overall.sent_at.append(now)
         return True
 
     def _window(self, chat_id: int) -> _Window:
         """Return the window of a chat, and mark it as the most recently used."""
         chat = self._chats.pop(chat_id, None)
         if chat is None:
-            chat = _Window(self._per_group if chat_id < 0 else self._per_chat)
+            is_group = chat_id < 0
+            chat = _Window(self._per_group if is_group else self._per_chat)
         self._chats[chat_id] = chat
         if len(self._chats) > MAX_CHATS:
             del self._chats[next(iter(self._chats))]
@@ -195,4 +194,6 @@ def _is_counted(endpoint: str, chat_id: int) -> bool:
 def retry_seconds(error: RetryAfter) -> float:
     """Return how many seconds Telegram asks to wait."""
     seconds = error.retry_after
-    return seconds.total_seconds() if isinstance(seconds, timedelta) else seconds
+    if isinstance(seconds, timedelta):
+        return seconds.total_seconds()
+    return seconds

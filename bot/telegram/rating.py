@@ -24,6 +24,8 @@ from db.models import Verdict
 PREFIX: Final = "v:"
 """The prefix of the data of rating buttons, `v:TURN:ACTION`. `lane_of` gives their presses a queue
 of their own."""
+CHOSEN: Final = " ✓"
+"""Follows the label of the button that shows the current rating."""
 UP, DOWN, NONE = "up", "down", "none"
 REASONS: Final = ("wrong_wine", "not_what_i_asked", "wrong_facts", "tone")
 VERDICTS: Final[Mapping[str, Verdict | None]] = {
@@ -43,33 +45,30 @@ def rating_buttons(
     turn_id: int, verdict: Verdict | None = None, chosen_reason: str | None = None
 ) -> ButtonRows:
     """Return the rating buttons of a turn, which show its rating if it has one."""
-
-    def button(label: str, action: str, *, is_chosen: bool = False) -> Button:
-        return Button(
-            f"{label} ✓" if is_chosen else label, f"{PREFIX}{turn_id}:{action}"
-        )
-
-    thumbs = (
-        button("👍", NONE if verdict == "liked" else UP, is_chosen=verdict == "liked"),
-        button(
-            "👎",
-            NONE if verdict == "disliked" else DOWN,
-            is_chosen=verdict == "disliked",
-        ),
-    )
+    prefix = f"{PREFIX}{turn_id}:"
+    up = Button("👍", f"{prefix}{UP}")
+    down = Button("👎", f"{prefix}{DOWN}")
+    if verdict == "liked":
+        up = Button(f"👍{CHOSEN}", f"{prefix}{NONE}")
     if verdict != "disliked":
-        return (thumbs,)
-    reasons = [
-        button(translate(f"reason_{reason}"), reason, is_chosen=chosen_reason == reason)
-        for reason in REASONS
-    ]
-    return (thumbs, *in_rows(reasons, 2))
+        return ((up, down),)
+    down = Button(f"👎{CHOSEN}", f"{prefix}{NONE}")
+    reasons = []
+    for reason in REASONS:
+        label = translate(f"reason_{reason}")
+        if reason == chosen_reason:
+            label += CHOSEN
+        reasons.append(Button(label, f"{prefix}{reason}"))
+    return ((up, down), *in_rows(reasons, 2))
 
 
 def _last_verdict(reactions: Sequence[ReactionType]) -> Verdict | None:
     """Return the verdict of the last reaction that has one; None if none has."""
-    emojis = (getattr(reaction, "emoji", "") for reaction in reversed(reactions))
-    return next((REACTIONS[emoji] for emoji in emojis if emoji in REACTIONS), None)
+    for reaction in reversed(reactions):
+        verdict = REACTIONS.get(getattr(reaction, "emoji", ""))
+        if verdict is not None:
+            return verdict
+    return None
 
 
 def rating_handlers(masking: Masking) -> list[AnyHandler]:
@@ -89,42 +88,43 @@ def rating_handlers(masking: Masking) -> list[AnyHandler]:
 
 async def _store_rating(update: Update, turn: ChatTurn) -> None:
     """Store a rating, confirm it and show it on the buttons."""
-    query, turns = press_of(update), turn.repositories.turns
+    query = press_of(update)
+    message = query.message
     turn_id, action = split_data(query, 2)
-    rated = await turns.get(parse_id(turn_id)) if action in VERDICTS else None
-    if rated is None or not isinstance(query.message, Message):
+    rated = await turn.repositories.turns.get(parse_id(turn_id))
+    if rated is None or action not in VERDICTS or not isinstance(message, Message):
         await acknowledge(query, translate("button_too_old"))
         return
     if rated.user_id != query.from_user.id:
         await acknowledge(query, translate("not_yours"))
         return
     verdict = VERDICTS[action]
-    reason = rated.reason if rated.verdict == verdict else None
     turn.change(RateTurn(rated.turn_id, verdict))
+    confirmation: str = verdict or "taken_back"
+    reason: str | None = None
     if action in REASONS:
         reason = action
+        confirmation = "reason_noted"
         turn.change(ExplainRating(rated.turn_id, "reason", action))
-    confirmation = "reason_noted" if action in REASONS else verdict or "taken_back"
+    elif rated.verdict == verdict:
+        reason = rated.reason
     await acknowledge(query, translate(confirmation))
-    others = [
-        row
-        for row in get_button_rows(query.message)
-        if not row[0].data.startswith(PREFIX)
-    ]
-    turn.replace_buttons(
-        query.message, (*others, *rating_buttons(rated.turn_id, verdict, reason))
-    )
+    rows: list[tuple[Button, ...]] = []
+    for row in get_button_rows(message):
+        if not row[0].data.startswith(PREFIX):
+            rows.append(row)
+    rows += rating_buttons(rated.turn_id, verdict, reason)
+    turn.replace_buttons(message, tuple(rows))
 
 
 async def _store_reaction(update: Update, turn: ChatTurn) -> None:
     """Store the reaction of the user who asked as a rating, or remove it with the reaction."""
-    reaction, turns = update.message_reaction, turn.repositories.turns
+    reaction = update.message_reaction
     if reaction is None or reaction.user is None:
         return
-    old, new = (
-        _last_verdict(reaction.old_reaction),
-        _last_verdict(reaction.new_reaction),
-    )
+    old = _last_verdict(reaction.old_reaction)
+    new = _last_verdict(reaction.new_reaction)
+    turns = turn.repositories.turns
     rated = await turns.find_by_message(reaction.chat.id, reaction.message_id)
     if old == new or rated is None or rated.user_id != reaction.user.id:
         return
@@ -135,8 +135,10 @@ async def _store_reaction(update: Update, turn: ChatTurn) -> None:
 
 async def _store_comment(masking: Masking, update: Update, turn: ChatTurn) -> None:
     """Store a user's reply to an answer they dislike as a comment, then answer the reply."""
-    message, turns = message_of(update), turn.repositories.turns
-    if replied_id := id_of_replied_answer(message):
+    message = message_of(update)
+    replied_id = id_of_replied_answer(message)
+    if replied_id is not None:
+        turns = turn.repositories.turns
         rated = await turns.find_by_message(turn.chat_id, replied_id)
         if rated and rated.user_id == turn.user_id and rated.verdict == "disliked":
             masking = replace(masking, names=turn.names)

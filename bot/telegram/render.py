@@ -9,7 +9,7 @@ would turn into a link is rendered as code, in which Telegram makes no links.
 from collections.abc import Collection, Iterator, Sequence
 from functools import cache
 from html import escape as escape_html
-from itertools import groupby, takewhile
+from itertools import groupby
 from typing import Final, NamedTuple
 
 from markdown_it import MarkdownIt
@@ -21,7 +21,7 @@ from agent.text import Match, pattern
 
 
 class TextMark(NamedTuple):
-    """One kind of formatting: an HTML tag."""
+    """A kind of formatting: an HTML tag."""
 
     tag: str
     value: str = ""
@@ -79,13 +79,13 @@ def split_messages(markdown: str, limit: int = MAX_MESSAGE_UNITS) -> list[str]:
     """
     text, marks = parse(_cut_reply(markdown))
     links = frozenset(find_auto_links(text, MAX_LINKS))
-    messages, start = list[str](), 0
+    messages = []
+    start = 0
     while rest := text[start:].lstrip():
         start = len(text) - len(rest)
         # A character has at least one unit, so no more of them can fit.
-        capacity = _count_fitting_chars(
-            rest[: limit + 1], marks[start : start + limit + 1], limit
-        )
+        beginning = Styled(rest[: limit + 1], marks[start : start + limit + 1])
+        capacity = _count_fitting_chars(beginning, limit)
         end = _find_split(rest[: capacity + 2], capacity)
         visible = rest[:end].rstrip()
         part = Styled(visible, marks[start : start + len(visible)])
@@ -125,17 +125,18 @@ def _protect_new_links(part: Styled, start: int, links: Collection[AutoLink]) ->
 
 def parse(markdown: str) -> Styled:
     """Return the visible text of Markdown with its formatting. Line breaks are preserved."""
-    pieces = list[tuple[str, Marks]]()
+    texts = []
+    marks = []
     previous: Marks | None = None
     for line, block in _split_lines(strip_invisible(markdown)):
         if previous is not None:
-            pieces.append(("\n", block if block == previous else ()))
-        pieces += [(line, block)] if block == (PRE,) else _parse_inline(line, block)
+            texts.append("\n")
+            marks.append(block if block == previous else ())
+        for piece, piece_marks in _parse_inline(line, block):
+            texts.append(piece)
+            marks += [piece_marks] * len(piece)
         previous = block
-    text = "".join(piece for piece, _ in pieces)
-    marks = list[Marks]()
-    for piece, piece_marks in pieces:
-        marks += [piece_marks] * len(piece)
+    text = "".join(texts)
     for link in find_auto_links(text, MAX_LINKS):
         if link.kind == "address":
             _show_as_code(marks, link)
@@ -146,15 +147,18 @@ def _split_lines(text: str) -> Iterator[tuple[str, Marks]]:
     """Yield every line with the formatting of its block, without the fences of code."""
     open_fence = ""
     for line in text.split("\n"):
-        if not open_fence and line.lstrip(" \t")[:1] not in BLOCK_SYMBOLS:
+        if open_fence:
+            if line == open_fence:
+                open_fence = ""
+            else:
+                yield line, (PRE,)
+        elif line.lstrip(" \t")[:1] not in BLOCK_SYMBOLS:
             yield line, ()
-        elif open_fence and line != open_fence:
-            yield line, (PRE,)
         elif _FENCE.fullmatch(line):
-            open_fence = "" if open_fence else line
+            open_fence = line
         elif quote := _QUOTE.match(line):
-            block = (EXPANDABLE_QUOTE,) if quote["expandable"] else (QUOTE,)
-            yield _BULLET.sub(_format_bullet, line[quote.end() :]), block
+            mark = EXPANDABLE_QUOTE if quote["expandable"] else QUOTE
+            yield _BULLET.sub(_format_bullet, line[quote.end() :]), (mark,)
         else:
             yield _BULLET.sub(_format_bullet, line), ()
 
@@ -170,18 +174,18 @@ def _parser() -> MarkdownIt:
 
 def _parse_inline(line: str, block: Marks) -> Iterator[tuple[str, Marks]]:
     """Yield the pieces of a line with their formatting, which includes that of the block."""
-    if INLINE_SYMBOLS.isdisjoint(line):
+    if block == (PRE,) or INLINE_SYMBOLS.isdisjoint(line):
         yield line, block
         return
     (inline,) = _parser().parseInline(line)
-    open_marks = list[
-        TextMark | None
-    ]()  # None for a link that is not rendered as a link
+    # None stands for a link that is not rendered as one.
+    open_marks: list[TextMark | None] = []
     for token in inline.children or ():
         marks = (*block, *filter(None, open_marks))
         if token.type == "link_open":
             url = str(token.attrs["href"])
-            open_marks.append(TextMark("a", url) if get_domain(url) else None)
+            is_link = bool(get_domain(url))
+            open_marks.append(TextMark("a", url) if is_link else None)
         elif token.nesting > 0:
             open_marks.append(EMPHASIS[token.type])
         elif token.nesting < 0:
@@ -196,7 +200,8 @@ def _parse_inline(line: str, block: Marks) -> Iterator[tuple[str, Marks]]:
 
 def _show_as_code(marks: list[Marks], link: AutoLink) -> None:
     """Change the formatting of an address so that Telegram does not make it a link."""
-    previous, protected = Marks(), _as_code(Marks())
+    previous: Marks = ()
+    protected = _as_code(previous)
     for index in range(link.start, link.end):
         if marks[index] is not previous:  # the characters of a piece share one object
             previous = marks[index]
@@ -206,25 +211,42 @@ def _show_as_code(marks: list[Marks], link: AutoLink) -> None:
 
 def _as_code(marks: Marks) -> Marks:
     """Return the formatting of an address that prevents Telegram from making it a link."""
-    if any(mark.tag in NO_LINK_TAGS for mark in marks):
-        return marks
-    return (*(mark for mark in marks if mark.tag == QUOTE.tag), CODE)
+    kept = []
+    for mark in marks:
+        if mark.tag in NO_LINK_TAGS:
+            return marks
+        if mark.tag == QUOTE.tag:
+            kept.append(mark)
+    return *kept, CODE
 
 
 def to_html(styled: Styled) -> str:
     """Return a text as Telegram's HTML: well nested, all text escaped."""
-    html, open_marks, start = "", Marks(), 0
-    for marks, run in groupby(
-        (*styled.marks, ())
-    ):  # the empty formatting closes all tags
-        pairs = zip(open_marks, marks, strict=False)
-        common = len([*takewhile(lambda pair: pair[0] == pair[1], pairs)])
-        html += "".join(f"</{mark.tag}>" for mark in reversed(open_marks[common:]))
-        html += "".join(mark.opening_tag for mark in marks[common:])
+    parts = []
+    open_marks: Marks = ()
+    start = 0
+    # The empty formatting at the end closes all tags.
+    for marks, run in groupby((*styled.marks, ())):
+        common = _count_common(open_marks, marks)
+        for mark in reversed(open_marks[common:]):
+            parts.append(f"</{mark.tag}>")
+        for mark in marks[common:]:
+            parts.append(mark.opening_tag)
         end = start + len([*run])
-        html += escape_html(styled.text[start:end], quote=False)
-        open_marks, start = marks, end
-    return html
+        parts.append(escape_html(styled.text[start:end], quote=False))
+        open_marks = marks
+        start = end
+    return "".join(parts)
+
+
+def _count_common(first: Marks, second: Marks) -> int:
+    """Return the number of outer tags that two formattings share."""
+    count = 0
+    for one, other in zip(first, second, strict=False):
+        if one != other:
+            break
+        count += 1
+    return count
 
 
 def count_utf16_units(text: str) -> int:
@@ -232,18 +254,22 @@ def count_utf16_units(text: str) -> int:
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
-def _count_fitting_chars(text: str, marks: Sequence[Marks], limit: int) -> int:
+def _count_fitting_chars(styled: Styled, limit: int) -> int:
     """Return how many characters of a text fit into one message, at least one."""
-    units = entities = 0
-    previous = Marks()
-    for index, (char, char_marks) in enumerate(zip(text, marks, strict=True)):
-        units += 2 if char > LAST_OF_ONE_UNIT else 1
-        if char_marks is not previous:
-            entities += sum(mark not in previous for mark in char_marks)
+    units = 0
+    entities = 0
+    previous: Marks = ()
+    for index, char in enumerate(styled.text):
+        units += 1
+        if char > LAST_OF_ONE_UNIT:
+            units += 1
+        marks = styled.marks[index]
+        if marks is not previous:
+            entities += sum(mark not in previous for mark in marks)
         if index and (units > limit or entities > MAX_MESSAGE_ENTITIES):
             return index
-        previous = char_marks
-    return len(text)
+        previous = marks
+    return len(styled.text)
 
 
 def _find_split(text: str, capacity: int) -> int:

@@ -86,9 +86,10 @@ ButtonRows = tuple[tuple[Button, ...], ...]
 
 def in_rows(buttons: Sequence[Button], count: int) -> ButtonRows:
     """Return buttons in rows of `count`."""
-    return tuple(
-        tuple(buttons[start : start + count]) for start in range(0, len(buttons), count)
-    )
+    rows: list[tuple[Button, ...]] = []
+    for start in range(0, len(buttons), count):
+        rows.append(tuple(buttons[start : start + count]))
+    return tuple(rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,26 +140,32 @@ class Sender:
         """
         began_ns = time.time_ns()
         delivery = last = await self._send_with_retries(message, hold)
-        is_answer = (
-            message.turn_id is not None and not message.follows and message.file is None
-        )
-        if is_answer:
+        if message.turn_id is not None and not message.follows and message.file is None:
             for html in (to_plain_html(message.html), translate("apology")):
-                if last.error == "rejected":
-                    message.html, message.buttons, message.edits = html, [], None
-                    message.picture = ""
-                    last = await self._send_with_retries(message, hold)
-                    delivery += last
-        texts = (message.html,) if delivery.message_ids and message.html else ()
+                if last.error != "rejected":
+                    break
+                message.html = html
+                message.buttons = []
+                message.edits = None
+                message.picture = ""
+                last = await self._send_with_retries(message, hold)
+                delivery += last
+        texts: tuple[str, ...] = ()
+        if delivery.message_ids and message.html:
+            texts = (message.html,)
         await self._record(message, delivery)
         return replace(
             delivery, began_ns=began_ns, ended_ns=time.time_ns(), texts=texts
         )
 
     async def _record(self, message: OutboxRow, delivery: Delivery) -> None:
-        """Store what became of a message, and that the parts are skipped that continue it."""
-        message.message_id = next(iter(delivery.message_ids), None)
-        message.error = delivery.error if message.message_id is None else None
+        """Store the result of a delivery; after a failure, skip the parts that continue it."""
+        if delivery.message_ids:
+            message.message_id = delivery.message_ids[0]
+            message.error = None
+        else:
+            message.message_id = None
+            message.error = delivery.error
         if message.id is None:  # it was not stored in the outbox
             return
         skip_rest = _ends_message(delivery)
@@ -179,7 +186,7 @@ class Sender:
         """
         kind: DeliveryError = "network"
         for tries in range(1, MAX_TRIES + 1):
-            await self.rate_limit.wait(message.chat_id, counts=_counts(message))
+            await self.rate_limit.wait(message.chat_id, counts=_is_counted(message))
             if not await hold.is_current():
                 raise TurnTaken
             try:
@@ -189,22 +196,15 @@ class Sender:
                 continue
             except TelegramError as error:
                 kind = classify_error(error)
-            # Repeating an edit is safe: it adds no message.
-            is_edit = message.edits is not None
             if kind == "unreachable":
                 await self._store(self.outbox.set_unreachable, message.chat_id)
-            if kind == "unreachable" or (
-                kind in ("rejected", "ambiguous") and not is_edit
-            ):
-                return Delivery(requests=tries, error=kind)
-            if kind == "rejected" and message.kind == "buttons":
+            if not _may_try_again(message, kind):
                 return Delivery(requests=tries, error=kind)
             if kind == "rejected":
                 # The message to edit was deleted, or is too old: send a new one.
                 message.edits = None
-            elif (
-                kind != "rate_limited" and tries < MAX_TRIES
-            ):  # after a 429 the rate limit waits
+            elif kind != "rate_limited" and tries < MAX_TRIES:
+                # After a 429 the rate limit waits.
                 await self.sleep(BACKOFF.draw_wait(tries))
         return Delivery(requests=MAX_TRIES, error=kind)
 
@@ -219,7 +219,7 @@ class Sender:
             return await asyncio.shield(sending)
         except asyncio.CancelledError:
             delivery = await _settle(sending)
-            # An edit is safe.
+            # Repeating an edit is safe: it adds no message.
             may_repeat = message.edits is not None and delivery == AMBIGUOUS
             if delivery is not None and not may_repeat:
                 with suppress(TimeoutError):
@@ -230,7 +230,7 @@ class Sender:
     async def _store(
         self, store: Callable[..., Awaitable[None]], *chat_ids: int
     ) -> None:
-        """Store what sending tells of a chat; if that fails, only log it."""
+        """Store a fact of a chat that sending has told; if that fails, only log it."""
         problem = f"What is known of chat {chat_ids[0]} could not be stored"
         await call_or_default(partial(store, *chat_ids), None, problem)
 
@@ -251,10 +251,24 @@ async def _settle(sending: asyncio.Task[int]) -> Delivery | None:
     error = sending.exception()
     if error is None:
         return Delivery((sending.result(),), requests=1)
-    is_ambiguous = (
-        isinstance(error, TelegramError) and classify_error(error) == "ambiguous"
-    )
-    return AMBIGUOUS if is_ambiguous else None
+    if isinstance(error, TelegramError) and classify_error(error) == "ambiguous":
+        return AMBIGUOUS
+    return None
+
+
+def _may_try_again(message: OutboxRow, kind: DeliveryError) -> bool:
+    """Return whether a message may be sent again after an error of this kind."""
+    # Repeating an edit is safe: it adds no message.
+    is_edit = message.edits is not None
+    match kind:
+        case "unreachable":
+            return False
+        case "ambiguous":
+            return is_edit
+        case "rejected":
+            return is_edit and message.kind != "buttons"
+        case _:
+            return True
 
 
 def _ends_message(delivery: Delivery) -> bool:
@@ -262,16 +276,22 @@ def _ends_message(delivery: Delivery) -> bool:
     return not delivery.message_ids and delivery.error != "ambiguous"
 
 
-def _counts(message: OutboxRow) -> bool:
+def _is_counted(message: OutboxRow) -> bool:
     """Return whether Telegram counts a request as a message."""
-    return message.kind != "buttons" and (message.edits is None or message.chat_id < 0)
+    if message.kind == "buttons":
+        return False
+    is_group = message.chat_id < 0
+    return message.edits is None or is_group
 
 
 def to_plain_html(html: str) -> str:
     """Return HTML without formatting, except code, in which Telegram makes no links."""
 
     def simplify(tag: Match) -> str:
-        return f"<{tag[1]}code>" if tag[2] in PROTECTING_TAGS else ""
+        slash, name = tag.groups()
+        if name not in PROTECTING_TAGS:
+            return ""
+        return f"<{slash}code>"
 
     return HTML_TAG.sub(simplify, html)
 
@@ -283,16 +303,19 @@ async def build_messages(
 
     This is the only place where replies are rendered; long ones in a thread.
     """
-    parts = list[str]()
+    messages: list[OutboxRow] = []
     for text in texts:
-        parts += await in_thread_if_long(len(text), split_messages, text)
-    messages = [
-        build_message(to if index == 0 else to.next, html=html, follows=index > 0)
-        for index, html in enumerate(parts)
-    ]
+        for html in await in_thread_if_long(len(text), split_messages, text):
+            messages.append(build_message(to, html=html, follows=bool(messages)))
+            to = to.next
     if messages:
-        messages[-1].buttons = [[list(button) for button in row] for row in buttons]
+        messages[-1].buttons = to_lists(buttons)
     return messages
+
+
+def to_lists(rows: ButtonRows) -> list[list[list[str]]]:
+    """Return buttons as the outbox stores them."""
+    return [[[*button] for button in row] for row in rows]
 
 
 def build_message(to: Destination, **content: Any) -> OutboxRow:
@@ -321,10 +344,14 @@ def _telegram_button(label: str, data: str) -> InlineKeyboardButton:
     return InlineKeyboardButton(label, callback_data=data, style=find_style(data))
 
 
-def keyboard(rows: Iterable[Iterable[Button]]) -> InlineKeyboardMarkup | None:
-    """Return Telegram's keyboard with these buttons; None if there are no rows."""
-    markup = [[_telegram_button(label, data) for label, data in row] for row in rows]
-    return InlineKeyboardMarkup(markup) if markup else None
+def keyboard(rows: Iterable[Iterable[Iterable[str]]]) -> InlineKeyboardMarkup | None:
+    """Return Telegram's keyboard with buttons, a label and data each; None if there are no rows."""
+    keys = []
+    for row in rows:
+        keys.append([_telegram_button(label, data) for label, data in row])
+    if not keys:
+        return None
+    return InlineKeyboardMarkup(keys)
 
 
 def picture_above(address: str) -> LinkPreviewOptions:
@@ -357,7 +384,7 @@ async def request(bot: ExtBot[Any], message: OutboxRow) -> int:
             **position,
         )
         return sent.message_id
-    markup = keyboard([[Button(*pair) for pair in row] for row in message.buttons])
+    markup = keyboard(message.buttons)
     if message.kind == "buttons":
         return await _edit_buttons(bot, message, markup)
     content: dict[str, Any] = {
@@ -368,9 +395,8 @@ async def request(bot: ExtBot[Any], message: OutboxRow) -> int:
     if message.picture:
         content["link_preview_options"] = picture_above(message.picture)
     if message.edits is None:
-        return (
-            await bot.send_message(message.chat_id, **content, **position)
-        ).message_id
+        sent = await bot.send_message(message.chat_id, **content, **position)
+        return sent.message_id
     try:
         await bot.edit_message_text(
             chat_id=message.chat_id, message_id=message.edits, **content
@@ -403,9 +429,13 @@ def classify_error(error: TelegramError) -> DeliveryError:
     if isinstance(error, Forbidden) or "chat not found" in str(error).lower():
         return "unreachable"
     if isinstance(error, NetworkError) and not isinstance(error, BadRequest):
-        return "ambiguous" if _may_have_arrived(error) else "network"
+        if _may_have_arrived(error):
+            return "ambiguous"
+        return "network"
     # For a response of status 200 with an unreadable body the library raises a plain TelegramError.
-    return "ambiguous" if type(error) is TelegramError else "rejected"
+    if type(error) is TelegramError:
+        return "ambiguous"
+    return "rejected"
 
 
 def _may_have_arrived(error: NetworkError) -> bool:

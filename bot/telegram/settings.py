@@ -40,7 +40,7 @@ PREFIX: Final = "s:"
 """The prefix of the data of the buttons of /settings, `s:SETTING:VALUE`. `lane_of` gives their
 presses a queue of their own."""
 ALOUD, OFF, ON = "aloud", "off", "on"
-"""A setting and its values: whether answers to voice messages are read aloud."""
+"""The setting that has answers to voice messages read aloud, and its values."""
 TRACES: Final = "traces"
 """The setting for the content of traces: "words" of the user, or "numbers" only."""
 
@@ -60,9 +60,9 @@ class Privacy:
     trace_server: str = ""
     """The name of the server that traces are sent to, if there is one."""
     is_deleted_there: bool = False
-    """Whether /forget also deletes the traces on that server."""
+    """True if /forget also deletes the traces on that server."""
     has_staff: bool = False
-    """Whether users can ask the staff of the shop."""
+    """True if users can ask the staff of the shop."""
 
 
 def settings_handlers(privacy: Privacy) -> list[AnyHandler]:
@@ -80,12 +80,13 @@ def settings_handlers(privacy: Privacy) -> list[AnyHandler]:
 
 async def _show_settings(update: Update, turn: ChatTurn) -> None:
     """Answer /settings with a button for each value of each setting."""
-    rows = _buttons(turn, get_chosen_settings(await turn.load_facts()))
-    parts = [
-        translate(name)
-        for name in ("settings", "setting_language_ask", "setting_traces_ask")
-    ]
-    turn.reply("\n\n".join(parts), rows)
+    parts = (
+        translate("settings"),
+        translate("setting_language_ask"),
+        translate("setting_traces_ask"),
+    )
+    chosen = get_chosen_settings(await turn.load_facts())
+    turn.reply("\n\n".join(parts), _buttons(turn, chosen))
 
 
 async def _store_setting(update: Update, turn: ChatTurn) -> None:
@@ -101,7 +102,9 @@ async def _store_setting(update: Update, turn: ChatTurn) -> None:
     confirmation = "setting_kept"
     if name == CHOSEN_LANGUAGE_KEY:
         set_language(language_from_settings(chosen) or current_language())
-        confirmation = "language_follows" if value == AS_WRITTEN else "language_chosen"
+        confirmation = "language_chosen"
+        if value == AS_WRITTEN:
+            confirmation = "language_follows"
     await acknowledge(query, translate(confirmation))
     turn.replace_buttons(query.message, _buttons(turn, chosen))
 
@@ -110,7 +113,8 @@ async def _stop_news(update: Update, turn: ChatTurn) -> None:
     """Send the user no more broadcasts."""
     await acknowledge(press_of(update))
     turn.reply(translate("news_stopped"))
-    store_setting(turn, get_chosen_settings(await turn.load_facts()), NEWS, OFF)
+    chosen = get_chosen_settings(await turn.load_facts())
+    store_setting(turn, chosen, NEWS, OFF)
 
 
 def _values() -> Mapping[str, tuple[str, ...]]:
@@ -127,14 +131,16 @@ def _buttons(turn: ChatTurn, chosen: Mapping[str, str]) -> ButtonRows:
     """Return a button for each value of each setting; read aloud only if there is a speaker."""
     rows: ButtonRows = ()
     for name, values in _values().items():
+        if name == ALOUD and turn.services.resources.speaker is None:
+            continue
         current = chosen.get(name, values[0])
-        labels = {value: _label(name, value) for value in values}
-        labels[current] += " ✓"
-        buttons = [
-            Button(label, f"{PREFIX}{name}:{value}") for value, label in labels.items()
-        ]
-        if name != ALOUD or turn.services.resources.speaker is not None:
-            rows += in_rows(buttons, 2)
+        buttons = []
+        for value in values:
+            label = _label(name, value)
+            if value == current:
+                label += " ✓"
+            buttons.append(Button(label, f"{PREFIX}{name}:{value}"))
+        rows += in_rows(buttons, 2)
     return rows
 
 
@@ -143,18 +149,20 @@ def _label(name: str, value: str) -> str:
         return translate("language_auto")
     if name == CHOSEN_LANGUAGE_KEY:
         return translate_into(value, "language_name")
-    setting, chosen = translate(f"setting_{name}"), translate(f"{name}_{value}")
-    return translate("setting_value", name=setting, value=chosen)
+    shown_name = translate(f"setting_{name}")
+    shown_value = translate(f"{name}_{value}")
+    return translate("setting_value", name=shown_name, value=shown_value)
 
 
 async def _show_privacy(privacy: Privacy, update: Update, turn: ChatTurn) -> None:
     """Answer /privacy: say what is stored, for how long, and how to delete it."""
-    server = privacy.trace_server
-    elsewhere = translate("privacy_elsewhere", where=server) if server else ""
-    text = translate("privacy", **privacy.days, elsewhere=elsewhere)
+    elsewhere = ""
+    if privacy.trace_server:
+        elsewhere = translate("privacy_elsewhere", where=privacy.trace_server)
+    parts = [translate("privacy", **privacy.days, elsewhere=elsewhere)]
     if privacy.has_staff:
-        text += "\n\n" + translate("privacy_shop", **privacy.days)
-    turn.reply(text)
+        parts.append(translate("privacy_shop", **privacy.days))
+    turn.reply("\n\n".join(parts))
 
 
 async def _export(update: Update, turn: ChatTurn) -> None:
@@ -192,6 +200,9 @@ async def _forget_or_keep(privacy: Privacy, update: Update, turn: ChatTurn) -> N
 def _confirm_deletion(privacy: Privacy) -> str:
     server = privacy.trace_server
     if not server:
-        return translate("forget_done", elsewhere="")
-    text_id = "forget_elsewhere" if privacy.is_deleted_there else "forget_not_elsewhere"
-    return translate("forget_done", elsewhere=translate(text_id, where=server))
+        elsewhere = ""
+    elif privacy.is_deleted_there:
+        elsewhere = translate("forget_elsewhere", where=server)
+    else:
+        elsewhere = translate("forget_not_elsewhere", where=server)
+    return translate("forget_done", elsewhere=elsewhere)

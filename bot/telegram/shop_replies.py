@@ -52,15 +52,15 @@ async def _pass_on(update: Update, turn: ChatTurn) -> object:
     replied_id = id_of_replied_answer(message)
     if replied_id is None:
         return NOT_MINE
-    referral = await turn.repositories.referrals.find_by_message(
-        turn.chat_id, replied_id
-    )
+    referrals = turn.repositories.referrals
+    referral = await referrals.find_by_message(turn.chat_id, replied_id)
     is_staff = await is_from_staff(turn)
     if referral is None:
-        return await _reject_unknown(turn, replied_id) if is_staff else NOT_MINE
-    if (
-        not is_staff and turn.chat_id != referral.user_id
-    ):  # a chat that was the staff's before
+        if is_staff:
+            return await _reject_unknown(turn, replied_id)
+        return NOT_MINE
+    if not is_staff and turn.chat_id != referral.user_id:
+        # This chat was the staff's before.
         turn.reply(translate("staff_unknown"))
     elif not message.text:
         turn.reply(translate("shop_only_text"))
@@ -74,10 +74,9 @@ async def _pass_on(update: Update, turn: ChatTurn) -> object:
 
 async def _reject_unknown(turn: ChatTurn, replied_id: int) -> object:
     """Say that a reply of the staff goes to nobody, unless it replies to an answer to them."""
-    if (
-        await turn.repositories.turns.find_by_message(turn.chat_id, replied_id)
-        is not None
-    ):
+    turns = turn.repositories.turns
+    answered = await turns.find_by_message(turn.chat_id, replied_id)
+    if answered is not None:
         return NOT_MINE
     turn.reply(translate("staff_unknown"))
     return None
@@ -87,16 +86,16 @@ async def _pass_to_user(
     turn: ChatTurn, referral: ReferralRow, message: Message
 ) -> None:
     number = number_of(referral)
-    done = await _confirm(
-        turn, referral, message, translate("staff_sent", number=number)
-    )
-    refusal = await _confirm(
-        turn, referral, message, translate("staff_over", number=number)
-    )
+    sent = translate("staff_sent", number=number)
+    over = translate("staff_over", number=number)
+    done = await _confirm(turn, referral, message, sent)
+    refusal = await _confirm(turn, referral, message, over)
+    body = _with_links(message.text or "")
     with use_language(await load_language(turn.repositories.memory, referral.user_id)):
         shop = turn.services.resources.shop_name or translate("the_shop")
         heading = translate("shop_writes", shop=escape(shop))
-        text = f"{heading}\n\n{_with_links(message.text or '')}\n\n_{translate('shop_hint')}_"
+        hint = translate("shop_hint")
+        text = f"{heading}\n\n{body}\n\n_{hint}_"
         to_user = await write_to_user(turn, referral, text)
     turn.change(PassOn(referral.id, (*to_user, *done), refusal))
 
@@ -126,7 +125,8 @@ async def _confirm(
 async def _end(update: Update, turn: ChatTurn) -> None:
     """End a referral by its button, and tell both sides."""
     query = press_of(update)
-    referral = await find_referral(turn, parse_id(split_data(query, 1)[0]))
+    (id_text,) = split_data(query, 1)
+    referral = await find_referral(turn, parse_id(id_text))
     await acknowledge(query)
     turn.replace_buttons(query.message, ())
     if referral is None or referral.state != ReferralState.OPEN:
@@ -140,16 +140,14 @@ async def end_before_forgetting(turn: ChatTurn) -> None:
     """Collect that the staff are told of the end of the user's referrals, which will be deleted."""
     for referral in await turn.repositories.referrals.list_open(turn.user_id):
         # These messages belong to no referral: it is gone when they are stored.
-        turn.change(
-            EndReferral(referral.id, await _build_end_for_staff(turn, referral))
-        )
+        messages = await _build_end_for_staff(turn, referral)
+        turn.change(EndReferral(referral.id, messages))
 
 
 async def _build_end_for_user(turn: ChatTurn, referral: ReferralRow) -> list[OutboxRow]:
+    to = Destination(referral.user_id)
     with use_language(await load_language(turn.repositories.memory, referral.user_id)):
-        return await build_messages(
-            Destination(referral.user_id), [translate("shop_ended")]
-        )
+        return await build_messages(to, [translate("shop_ended")])
 
 
 async def _build_end_for_staff(
@@ -157,23 +155,21 @@ async def _build_end_for_staff(
 ) -> list[OutboxRow]:
     to = Destination(await find_staff_chat(turn))
     with use_language(await load_staff_language(turn)):
-        return await build_messages(
-            to, [translate("staff_ended", number=number_of(referral))]
-        )
+        text = translate("staff_ended", number=number_of(referral))
+        return await build_messages(to, [text])
 
 
 def _with_links(text: str) -> str:
     """Return a text literally, but with web addresses as links, which users can tap."""
-    parts: list[str] = []
+    parts = []
     end = 0
     for link in find_auto_links(text):
         address = text[link.start : link.end]
-        parts += [
-            escape(text[end : link.start]),
-            format_link(address) or escape(address),
-        ]
+        parts.append(escape(text[end : link.start]))
+        parts.append(format_link(address) or escape(address))
         end = link.end
-    return "".join([*parts, escape(text[end:])])
+    parts.append(escape(text[end:]))
+    return "".join(parts)
 
 
 async def report_undelivered(
@@ -181,11 +177,13 @@ async def report_undelivered(
 ) -> None:
     """Tell the writer of a message of a referral that it may not have arrived."""
     for message, referral in await upkeep.list_undelivered():
-        is_for_user = message.chat_id == referral.user_id
-        reader = staff_chat_id if is_for_user else referral.user_id
-        with use_language(await load_language(memory, reader)):
-            text = translate("shop_undelivered")
-            if is_for_user:
+        writer_id = referral.user_id
+        if message.chat_id == referral.user_id:
+            writer_id = staff_chat_id
+        with use_language(await load_language(memory, writer_id)):
+            if writer_id == staff_chat_id:
                 text = translate("staff_undelivered", number=number_of(referral))
-            notice = await build_messages(Destination(reader), [text])
+            else:
+                text = translate("shop_undelivered")
+            notice = await build_messages(Destination(writer_id), [text])
         await upkeep.report(message, notice)

@@ -35,7 +35,7 @@ MAX_LABEL_CHARS: Final = 60
 
 
 class StockCommand(StrEnum):
-    """What the staff may say of a wine."""
+    """Names the commands with which the staff change a wine."""
 
     OUT = "out"
     IN = "in"
@@ -51,11 +51,11 @@ class Target(NamedTuple):
 
 def stock_handlers(admin_ids: Collection[int]) -> list[AnyHandler]:
     """Return the handlers of /out, /in and /price, and of the buttons below them."""
-    named = [
-        on_command(command.value, partial(_change_named, admin_ids, command))
-        for command in StockCommand
-    ]
-    return [*named, on_press(PREFIX, partial(_change_pressed, admin_ids))]
+    handlers = [on_press(PREFIX, partial(_change_pressed, admin_ids))]
+    for command in StockCommand:
+        change_named = partial(_change_named, admin_ids, command)
+        handlers.append(on_command(command.value, change_named))
+    return handlers
 
 
 async def _may_change(admin_ids: Collection[int], turn: ChatTurn) -> bool:
@@ -68,10 +68,13 @@ async def _change_named(
     """Change the only wine with a name, or ask which one is meant."""
     if not await _may_change(admin_ids, turn):
         return NOT_MINE
-    name, cents = text_after_command(message_of(update)), 0
+    name = text_after_command(message_of(update))
+    cents = 0
     if command is StockCommand.PRICE:
         name, cents = _split_price(name)
-    if not name or (command is StockCommand.PRICE and not cents):
+        if not cents:
+            name = ""
+    if not name:
         turn.reply(translate("stock_usage"))
         return None
     query = WineQuery(
@@ -93,30 +96,32 @@ async def _change_named(
 def _split_price(text: str) -> tuple[str, int]:
     """Return a name and the price in cents behind it; 0 if there is none: `Barolo 2018 45,50 €`."""
     without_sign = CURRENCY_SIGN.sub(" ", text).strip()
-    has_sign = CURRENCY_SIGN.search(text) is not None
     name, _, last = without_sign.rpartition(" ")
     if not PRICE.fullmatch(last):
         return text, 0
-    is_vintage = last.isdecimal() and int(last) in VINTAGES
-    if is_vintage and not has_sign:
+    may_be_vintage = last.isdecimal() and int(last) in VINTAGES
+    if may_be_vintage and not CURRENCY_SIGN.search(text):
         return text, 0
-    return name.strip(), round(float(last.replace(",", ".")) * 100)
+    price = float(last.replace(",", "."))
+    return name.strip(), round(price * 100)
 
 
 def _list_targets(command: StockCommand, wines: Sequence[Wine]) -> list[Target]:
-    """Return what may be meant: each wine, or for a price each of its offers."""
-    targets: list[Target] = []
+    """Return a target for each wine, or for a price for each of its offers."""
+    targets = []
     for wine in wines:
-        offers = wine.offers if command is StockCommand.PRICE else wine.offers[:1]
-        targets += [Target(wine, position) for position in range(len(offers))]
+        for position in range(len(wine.offers)):
+            if position == 0 or command is StockCommand.PRICE:
+                targets.append(Target(wine, position))
     return targets
 
 
 def _button(command: StockCommand, target: Target, cents: int) -> Button:
-    label = target.wine.label
+    wine, position = target
+    label = wine.label
     if command is StockCommand.PRICE:
-        label += f" · {_describe(target.wine.offers[target.position])}"
-    data = f"{PREFIX}{command}:{cents}:{target.position}:{digest_of(target.wine.id)}"
+        label += f" · {_describe(wine.offers[position])}"
+    data = f"{PREFIX}{command}:{cents}:{position}:{digest_of(wine.id)}"
     return Button(clip(label, MAX_LABEL_CHARS), data)
 
 
@@ -137,8 +142,11 @@ async def _change_pressed(
     query = press_of(update)
     command, cents, position, digest = split_data(query, 4)
     wine = await turn.repositories.wines.find_by_digest(digest)
-    is_known = wine is not None and parse_id(position) < len(wine.offers)
-    if wine is None or not is_known or command not in StockCommand.__members__.values():
+    if (
+        wine is None
+        or parse_id(position) >= len(wine.offers)
+        or command not in StockCommand.__members__.values()
+    ):
         await acknowledge(query, translate("button_too_old"))
         return
     if not await _may_change(admin_ids, turn):
@@ -148,9 +156,8 @@ async def _change_pressed(
         return
     await acknowledge(query)
     turn.replace_buttons(query.message, ())
-    _change(
-        turn, StockCommand(command), Target(wine, parse_id(position)), parse_id(cents)
-    )
+    target = Target(wine, parse_id(position))
+    _change(turn, StockCommand(command), target, parse_id(cents))
 
 
 def _change(turn: ChatTurn, command: StockCommand, target: Target, cents: int) -> None:
@@ -158,10 +165,15 @@ def _change(turn: ChatTurn, command: StockCommand, target: Target, cents: int) -
     wine, position = target
     name = escape(wine.label)
     if command is StockCommand.PRICE:
-        price = format_money(cents / 100, wine.offers[position].currency)
-        turn.change(ChangeOffers(wine.id, (position,), price=cents / 100))
-        turn.reply(translate("stock_price", wine=name, price=price))
+        price = cents / 100
+        turn.change(ChangeOffers(wine.id, (position,), price=price))
+        shown_price = format_money(price, wine.offers[position].currency)
+        turn.reply(translate("stock_price", wine=name, price=shown_price))
         return
-    is_in = command is StockCommand.IN
-    turn.change(ChangeOffers(wine.id, tuple(range(len(wine.offers))), in_stock=is_in))
-    turn.reply(translate("stock_in" if is_in else "stock_out", wine=name))
+    all_positions = tuple(range(len(wine.offers)))
+    if command is StockCommand.IN:
+        turn.change(ChangeOffers(wine.id, all_positions, in_stock=True))
+        turn.reply(translate("stock_in", wine=name))
+    else:
+        turn.change(ChangeOffers(wine.id, all_positions, in_stock=False))
+        turn.reply(translate("stock_out", wine=name))
