@@ -1,4 +1,4 @@
-"""The command line. Modules of commands are imported lazily, so that `--help` is quick."""
+"""The command line. The module of a command is imported when it is called: `--help` stays quick."""
 
 # ruff: noqa: PLC0415
 
@@ -45,27 +45,36 @@ COMMANDS: Final[Mapping[str, tuple[str, str, str]]] = {
     "prompts": ("evaluate", "prompts_app", "Manage prompts in Langfuse."),
     "traces": ("traces", "app", "See what happened in each turn, and why."),
 }
-"""The lazy commands: a module of `bot.commands`, its function or typer app, and a help text."""
+"""The commands of other modules, by their names.
+
+Each has a module of `bot.commands`, the function or the typer app in it, and a help text.
+"""
 
 
 class LazyCommands(TyperGroup):
     """A group of commands that imports those in `COMMANDS` when they are called."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Import the called command if it is lazy, then resolve it as usual."""
+        """Import the called command if it is in `COMMANDS`, then resolve it as usual."""
         name = args[0]
         if name in COMMANDS:
-            module, attribute, help_text = COMMANDS[name]
-            lazy_app = getattr(import_module(f"bot.commands.{module}"), attribute)
-            if not isinstance(lazy_app, typer.Typer):
-                function = lazy_app
-                lazy_app = typer.Typer(add_completion=False)
-                lazy_app.command()(function)
-            command = typer.main.get_command(lazy_app)
-            command.name = name
-            command.help = command.help or help_text
-            self.commands[name] = command
+            self.commands[name] = _import_command(name)
         return super().resolve_command(ctx, args)
+
+
+def _import_command(name: str) -> Any:
+    module, attribute, help_text = COMMANDS[name]
+    imported = getattr(import_module(f"bot.commands.{module}"), attribute)
+    if isinstance(imported, typer.Typer):
+        command_app = imported
+    else:
+        # A single function becomes the only command of an app.
+        command_app = typer.Typer(add_completion=False)
+        command_app.command()(imported)
+    command = typer.main.get_command(command_app)
+    command.name = name
+    command.help = command.help or help_text
+    return command
 
 
 app = typer.Typer(
@@ -79,7 +88,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for _name, (_, _, _help) in COMMANDS.items():
-    # A placeholder for `--help`; `LazyCommands` replaces it.
+    # An empty app that `--help` lists. `LazyCommands` replaces it by the command.
     app.add_typer(typer.Typer(help=_help), name=_name)
 
 
@@ -99,7 +108,7 @@ def main() -> None:
 
 
 def _exit_status(error: Exception) -> int | None:
-    """Return 2 for a wrong setting, 1 for another expected error, and None for any other."""
+    """Return 2 for a wrong setting, 1 for another expected error, and None for all others."""
     from bot.http.server import CannotListen
     from bot.telegram.connection import TokenRejected
     from bot.updates.locks import AlreadyRunning
@@ -110,7 +119,9 @@ def _exit_status(error: Exception) -> int | None:
     if isinstance(error, SettingsError | TokenRejected):
         return 2
     expected = AlreadyRunning | CannotListen | CatalogueFileError | DatabaseUnusable
-    return 1 if isinstance(error, expected) else None
+    if isinstance(error, expected):
+        return 1
+    return None
 
 
 def _print_version(is_requested: bool) -> None:

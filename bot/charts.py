@@ -1,6 +1,7 @@
 """Draw a week of turns: outcomes, times, cost and ratings of each day.
 
-For the admin page as SVG, in light and in dark and for narrow screens; for Telegram as PNG.
+The admin page shows the charts as SVG, in light or dark colours, in one column or two. Telegram
+shows them as PNG.
 """
 
 import asyncio
@@ -21,17 +22,17 @@ if TYPE_CHECKING:
 PictureFormat = Literal["svg", "png"]
 
 CHART_WIDTH: Final = 4.2
-"""Inches, like the height."""
+"""The width of a chart in inches. The height is in inches, too."""
 CHART_HEIGHT: Final = 2.5
 PADDING: Final = 0.08
 DOTS_PER_INCH: Final = 150
 BAR_WIDTH: Final = 0.7
-"""The share of a day's room."""
+"""The width of a bar, as a share of the room for a day."""
 HEADROOM: Final = 1.15
-"""How far an axis reaches, times the highest bar: there is room for its number."""
+"""How much longer an axis is than the highest bar, so that the number above it has room."""
 MAX_CACHED: Final = 16
 MIN_TOP: Final = {"turns": 5, "seconds": 2.0, "cost": 0.01, "ratings": 2}
-"""What the axis of a chart shows at least, so that one turn does not fill it."""
+"""How far the axis of a chart reaches at least, so that a single turn does not fill the chart."""
 OUTCOME_COLOURS: Final[Mapping[TurnOutcome, str]] = {
     "answered": "#3d8a5a",
     "salvaged": "#8fae3d",
@@ -73,7 +74,7 @@ class WeekPainter:
         theme: Theme = LIGHT,
         columns: int = 2,
     ) -> bytes:
-        """Return the four charts of a week, in so many columns."""
+        """Return a picture of the four charts of a week, in `columns` columns."""
         async with self._one_at_a_time:
             return await asyncio.to_thread(draw, week, kind, theme, columns)
 
@@ -85,7 +86,7 @@ def draw(
     theme: Theme,
     columns: int,
 ) -> bytes:
-    """Return the charts of a week. It takes about a second, so call it in a thread."""
+    """Return a picture of the charts of a week. Call this in a thread: it takes about a second."""
     from matplotlib.figure import Figure  # noqa: PLC0415 - slow
     from matplotlib.layout_engine import ConstrainedLayoutEngine  # noqa: PLC0415 - slow
 
@@ -103,14 +104,15 @@ def draw(
         _finish(axes, week, theme)
     metadata: dict[str, None] = {}
     if kind == "svg":
-        metadata["Date"] = None  # the same picture is the same file
+        # Without a date, the same numbers make the same file.
+        metadata["Date"] = None
     file = io.BytesIO()
     figure.savefig(file, format=kind, metadata=metadata)
     return file.getvalue()
 
 
 def _finish(axes: "Axes", week: WeekStatistics, theme: Theme) -> None:
-    """Name the days, and leave of the frame only the line that the bars stand on."""
+    """Name the days below a chart, and replace its frame by the line on which the bars stand."""
     days = [f"{day:%a} {day.day}" for day in week.week.days]
     axes.set_xticks(range(len(days)), days, fontsize=9, color=theme.ink)
     axes.tick_params(axis="x", length=0)
@@ -162,7 +164,7 @@ def _draw_turns(axes: "Axes", days: Sequence[TurnStatistics], theme: Theme) -> N
 
 
 def _draw_seconds(axes: "Axes", days: Sequence[TurnStatistics], theme: Theme) -> None:
-    """Draw for each day within how many seconds half of the turns ended, and 95 %."""
+    """Draw for each day within how many seconds half of the turns and 95 % of them ended."""
     positions = range(len(days))
     slow = [day.slow_seconds for day in days]
     median = [day.median_seconds for day in days]
@@ -196,7 +198,7 @@ def _draw_ratings(axes: "Axes", days: Sequence[TurnStatistics], theme: Theme) ->
 
 
 def _set_top(axes: "Axes", heights: Sequence[float]) -> None:
-    """Let the axis reach from 0 to somewhat above the highest of these."""
+    """Let the axis reach from 0 to somewhat above the highest of the bars."""
     axes.set_ylim(0, HEADROOM * max(heights))
 
 

@@ -1,6 +1,7 @@
 """Talk to the sommelier in a terminal or through a pipe, one line at a time.
 
-A terminal has a prompt and shows the answer while it is written. A pipe gets only plain answers.
+At a terminal there is a prompt, and the answer is shown while it is written. A pipe gets only the
+plain answers.
 """
 
 import asyncio
@@ -48,7 +49,7 @@ MESSAGE_NAMES: Final = {
     "/export": "only_in_telegram",
     "/forget": "only_in_telegram",
 }
-"""The commands that are answered with a fixed message, and its name in the translations."""
+"""The names of the sentences that answer some commands."""
 STYLES: Final = {
     "b": "bold",
     "i": "italic",
@@ -56,9 +57,10 @@ STYLES: Final = {
     "pre": "cyan",
     "blockquote": "dim",
 }
-"""Terminal styles for Telegram's HTML tags."""
+"""The styles of a terminal for the tags of Telegram's HTML."""
 DRAFT_INTERVAL_SECONDS: Final = 0.1
 DRAFT_MARGIN_LINES: Final = 4
+"""How many lines of the terminal a draft leaves free."""
 
 
 def is_terminal() -> bool:
@@ -82,7 +84,7 @@ def chat(settings: Settings) -> None:
 
 
 def _read_language() -> str:
-    """Return the language of the environment, such as "de_AT.UTF-8"; empty if it has none."""
+    """Return the language of the environment, such as "de_AT.UTF-8", or "" if none is set."""
     for name in ("LC_ALL", "LC_MESSAGES", "LANG"):
         if os.environ.get(name):
             return os.environ[name]
@@ -90,7 +92,7 @@ def _read_language() -> str:
 
 
 async def _run_chat(settings: Settings, console: Console | None) -> None:
-    """Answer every line, then delete the conversation: the next user may be another person."""
+    """Answer every line. Then delete the conversation: the next user may be another person."""
     if console:
         console.print(f"[bold]Sommelier[/] [dim]· {translate('terminal_leave')}[/]")
     if settings.server is None:
@@ -102,10 +104,10 @@ async def _run_chat(settings: Settings, console: Console | None) -> None:
     ):
         conversation = TerminalConversation(core, console)
         await delete_old_data(settings, core.stores.retention)
-        # Reading a line blocks the event loop, so the servers must connect before that.
+        # While a line is read, the event loop stands still. So the servers must connect before.
         for server in core.servers.connections:
             await server.first_attempt_ended.wait()
-        # Since reading blocks the loop, Ctrl-C must raise KeyboardInterrupt directly.
+        # For the same reason, Ctrl-C must raise KeyboardInterrupt by itself.
         signal.signal(signal.SIGINT, signal.default_int_handler)
         try:
             for line in _greet_and_read_lines(console):
@@ -118,13 +120,14 @@ async def _run_chat(settings: Settings, console: Console | None) -> None:
 
 
 def _greet_and_read_lines(console: Console | None) -> Iterator[str]:
-    """Greet and prompt at a terminal, and yield the lines of standard input until /quit."""
+    """Yield the lines of standard input until /quit. At a terminal, greet first, and prompt."""
     lines = iter(sys.stdin or ())
     if console:
         with contextlib.suppress(ImportError):
             import readline  # noqa: F401, PLC0415 - the import makes `input` editable
         console.print("", to_rich_text(translate("greeting")), "", sep="\n")
-        lines = iter(lambda: input(translate("terminal_prompt")), None)  # endless
+        # Endless, because `input` never returns None.
+        lines = iter(lambda: input(translate("terminal_prompt")), None)
     for text in lines:
         line = text.strip("\ufeff\r\n\t ")
         if line in QUIT_COMMANDS:
@@ -136,8 +139,8 @@ def _greet_and_read_lines(console: Console | None) -> Iterator[str]:
 class TerminalConversation:
     """The conversation of one user. Without a `console`, only plain answers are printed.
 
-    `id` identifies both the user and the chat. Telegram's ids have at most 52 bits, so this one is
-    larger and never matches a conversation in Telegram.
+    `id` is the id of both the user and the chat. Ids in Telegram have at most 52 bits. This one is
+    larger, so that it is never that of a conversation in Telegram.
     """
 
     def __init__(self, core: Core, console: Console | None) -> None:
@@ -147,7 +150,7 @@ class TerminalConversation:
         self.resources = core.resources
         self.repositories = core.resources.repositories
         self.commits = core.stores.commits
-        # Who sits at the machine has no budget.
+        # The person at the machine has no budget.
         self.runner = replace(core.runner, budgets=None)
 
     async def answer(self, line: str) -> None:
@@ -163,7 +166,8 @@ class TerminalConversation:
                 question = Question(text=look_up.history_text, kind=name)
                 await self._run_turn(question, look_up.make_reply)
                 return
-            text = look_up  # a usage message
+            usage = look_up
+            text = usage
         elif command == "/new":
             text = await self._forget_conversation()
         elif command == "/help":
@@ -172,7 +176,8 @@ class TerminalConversation:
             text = f"{translate('help')}\n\n{numbers_text}"
         else:
             text = translate(MESSAGE_NAMES.get(command, "unknown_command"))
-        # A crisis stated in a command must get help; only now, since /new would forget the crisis.
+        # Also a command may tell of a crisis. Help is offered only now: /new would forget the
+        # crisis that it stores.
         turn = self._open_turn()
         help_reply = await self.runner.offer_help(turn, Question(text=line))
         turn.on_delivery(Delivery())
@@ -180,7 +185,7 @@ class TerminalConversation:
         self._print(help_reply.full_text if help_reply else text)
 
     async def _forget_conversation(self) -> str:
-        """Delete the conversation; return the confirmation."""
+        """Delete the conversation, and return the sentence that confirms it."""
         last_turn = await self.repositories.messages.find_last_turn(self.id)
         turn = self._open_turn()
         turn.forget_conversation()
@@ -191,7 +196,10 @@ class TerminalConversation:
         return translate("forgotten")
 
     async def _answer_message(self, message: str) -> None:
-        """Print the answer, which lists proposed tool calls, and run those the user agrees to."""
+        """Print the answer. Then make those of the proposed tool calls to which the user agrees.
+
+        The answer itself lists the proposed calls.
+        """
         history = await self.repositories.messages.list_recent(self.id)
 
         async def answer(run: Run) -> Reply:
@@ -199,14 +207,15 @@ class TerminalConversation:
 
         proposals = await self._run_turn(Question(text=message), answer)
         if self.console is None:
-            return  # nobody can be asked
+            # Behind a pipe there is nobody to ask.
+            return
         for proposal in proposals:
             title = f"▶ {proposal.tool_name}"
             if Confirm.ask(title, console=self.console, default=False):
                 await self._run_proposal(title, proposal)
 
     async def _run_proposal(self, title: str, proposal: Proposal) -> None:
-        """Print what a tool returns that the user agreed to run."""
+        """Make a tool call to which the user has agreed, and print its result."""
 
         async def run_tool(run: Run) -> Reply:
             return await look_ups.run_proposal(proposal, run, servers=self.core.servers)
@@ -262,7 +271,7 @@ class TerminalConversation:
             print(text.plain, end="\n\n", flush=True)
 
     async def forget(self) -> None:
-        """Delete the messages and the user's stored facts, which /new keeps."""
+        """Delete the messages, and also the user's facts, which /new keeps."""
         turn = self._open_turn()
         turn.forget_conversation()
         turn.change(ForgetMemory(self.id))
@@ -270,7 +279,7 @@ class TerminalConversation:
 
 
 async def _show_draft(draft: CurrentDraft, console: Console) -> None:
-    """Show the draft of an answer until cancelled; then erase it."""
+    """Show the draft of an answer until cancelled. Then erase it."""
     thinking = Text(translate("terminal_thinking"), "dim")
     forever = asyncio.get_running_loop().create_future()
     with Live(thinking, console=console, transient=True, auto_refresh=False) as live:

@@ -45,7 +45,10 @@ CommandName = Literal["ask", "quotes", "find"]
 
 
 class LookUp(NamedTuple):
-    """A valid look-up: its text for the conversation's history, and the function that runs it."""
+    """A look-up with valid arguments.
+
+    `history_text` is stored in the conversation as the user's message. `make_reply` runs it.
+    """
 
     history_text: str
     make_reply: ReplyFunction
@@ -54,7 +57,7 @@ class LookUp(NamedTuple):
 def parse_look_up(
     name: CommandName, arguments: str, resources: Resources
 ) -> LookUp | str:
-    """Return the look-up, or a message for the user if the arguments are not valid."""
+    """Return the look-up, or the text that tells the user what is wrong with the arguments."""
     match name:
         case "ask":
             return _parse_ask_look_up(arguments, resources)
@@ -74,7 +77,7 @@ def _parse_ask_look_up(arguments: str, resources: Resources) -> LookUp | str:
     async def make_reply(run: Run) -> Reply:
         return await run_ask(question, run, resources, refine=refine)
 
-    # Only a question is clear in the history without its command.
+    # Other look-ups need their command to be understood in the history. A question does not.
     return LookUp(question, make_reply)
 
 
@@ -112,7 +115,7 @@ def _has_letters_or_digits(text: str) -> bool:
 
 
 def parse_ask(arguments: str) -> tuple[str, bool | None]:
-    """Return the question of /ask, and True if it has the flag `--refine`, else None."""
+    """Return the question of /ask, and True if it has the flag `--refine`, or else None."""
     flag = REFINE_FLAG.search(arguments)
     if flag is None:
         return arguments.strip(), None
@@ -122,15 +125,19 @@ def parse_ask(arguments: str) -> tuple[str, bool | None]:
 
 
 def parse_find(arguments: str) -> tuple[str | None, str]:
-    """Split "wine bars in Lyon" into its longest leading category, or None, and the place."""
-    # A comma may end the category; it is joined again below.
+    """Return the category and the place in a text like "wine bars in Lyon".
+
+    The category is the longest one with which the text begins, or None.
+    """
+    # A comma may end the category. The commas of the place are joined to their words again below.
     words = arguments.replace(",", " , ").split()
     most_words = min(len(words), MAX_CATEGORY_WORDS)
     for count in range(most_words, 0, -1):
         try:
             category = find_category(" ".join(words[:count]))
         except ValueError:
-            continue  # these words are not a category: try fewer
+            # These words are not a category. Fewer words may be one.
+            continue
         rest = " ".join(words[count:])
         place = rest.replace(" ,", ",").strip(" ,")
         preposition = PREPOSITION.match(place)
@@ -141,7 +148,7 @@ def parse_find(arguments: str) -> tuple[str | None, str]:
 
 
 async def run_proposal(proposal: Proposal, run: Run, servers: McpServers) -> Reply:
-    """Make a tool call that the user approved, and return its result as a reply."""
+    """Make a tool call that the user has approved, and return its result as a reply."""
     name = escape(proposal.tool_name)
     tool = servers.get_tool_without_confirmation(proposal.tool_name)
     if tool is None:
@@ -166,7 +173,7 @@ async def run_ask(
     *,
     refine: bool | None,
 ) -> Reply:
-    """Answer a question from the documents. With `refine=None` the server's setting decides."""
+    """Answer a question from the documents. If `refine` is None, the setting decides about it."""
     question = clean_and_flag(question, run.span)
     refine = should_refine(resources.refinement, refine)
     answer = await answer_question(
@@ -180,7 +187,7 @@ async def run_ask(
 
 
 async def run_quotes(query: str, run: Run, resources: Resources) -> Reply:
-    """Quote passages of the documents verbatim that answer a query."""
+    """Quote the passages of the documents that answer a query, word for word."""
     query = clean_and_flag(query, run.span)
     quotes = await find_quotes(
         query, documents=resources.documents, run=run, cache=resources.cache
@@ -197,7 +204,7 @@ async def _make_reply(
     *,
     is_answered: bool,
 ) -> Reply:
-    """Return a reply with the messages, or with a notice if there are no documents at all."""
+    """Return a reply with the messages. If there are no documents at all, say that instead."""
     if not result.chunks and not await resources.documents.count():
         return Reply(text=translate("no_documents"))
     reply = result.to_reply(*messages)
@@ -227,10 +234,10 @@ async def run_find(
 
 
 def render_answer(answer: Answer) -> str:
-    """Return the refined question if one was used, the answer, and its numbered sources.
+    """Return an answer with the refined question, if one was used, and with its numbered sources.
 
-    Passages are collapsed below their sources. Without a model the answer itself consists of the
-    passages, which are not repeated.
+    Below each source, its passage can be unfolded. An answer without a model consists of the
+    passages, so that they are not repeated.
     """
     parts = []
     if answer.refinement.used:
@@ -273,7 +280,7 @@ def _render_quote(number: int, quote: Quote) -> str:
 
 
 def _mark_as_model_words(text: str) -> str:
-    """Return a text marked as the model's own words, or "" if the text is blank."""
+    """Return a text, marked as the model's own words, or "" if the text is blank."""
     if not text.strip():
         return ""
     marked = translate("model_words", text=_escape_line(text))
@@ -281,7 +288,10 @@ def _mark_as_model_words(text: str) -> str:
 
 
 def render_places(places: Places) -> list[str]:
-    """Return a message with the places as links, if found, and one with links to web searches."""
+    """Return a message with the places that were found, and one with links to web searches.
+
+    If no places were found, return only the second one.
+    """
     category = get_category_label(places.queries.category)
     heading = f"**{category} · {_escape_line(places.queries.place)}**"
     introduction = places.note or translate("searches")
@@ -310,17 +320,17 @@ def _render_place(number: int, place: Place, *, query_count: int) -> str:
 
 
 def get_category_label(category: str) -> str:
-    """Return the name of a category in the user's language, capitalised."""
+    """Return the name of a category in the user's language, with a capital letter."""
     name = get_category_name(current_language(), category)
     return name[0].upper() + name[1:]
 
 
 def _to_blockquote(text: str, marker: str = ">") -> str:
-    """Escape a text and make it a blockquote. The marker `**>` makes it collapsed."""
+    """Return a text, escaped, as a quote. With the marker `**>` it is folded."""
     lines = text.strip().splitlines()
     return "\n".join(f"{marker} {escape(line)}" for line in lines if line.strip())
 
 
 def _escape_line(text: str) -> str:
-    """Escape a text and put it on one line."""
+    """Return a text, escaped and on one line."""
     return escape(" ".join(text.split()))

@@ -1,8 +1,9 @@
 """Serve the catalogue and the documents to external agents, by the Model Context Protocol (MCP).
 
 `sommelier mcp` serves one client over standard input and output. `sommelier run` serves clients at
-/mcp, if they have the API's token. The tools are those of the bot's own model, but know no user.
-Importing this module takes most of a second, as it loads the protocol's library.
+/mcp, if they have the API's token. The tools are among those that the bot's own model has. They are
+called for no user, so no taste or allergy is taken into account. Importing this module takes most
+of a second, as it loads the protocol's library.
 """
 
 import json
@@ -49,17 +50,20 @@ ToolCaller = Callable[[ToolCall], Awaitable[ToolResult]]
 
 def create_toolbox(resources: Resources) -> Toolbox:
     """Return the tools for external agents."""
-    wines = Toolbox(wine_tools(resources.repositories.wines)).tools
+    wine_toolbox = Toolbox(wine_tools(resources.repositories.wines)).tools
+    search_wines = wine_toolbox["search_wines"]
+    get_wine = wine_toolbox["get_wine"]
 
     async def find_similar_wines(wine_id: ShortText, run: Run) -> object:
         """Find wines of the catalogue that are similar to one of them, the most similar first."""
-        return await wines["search_wines"].function(WineQuery(like=wine_id), run)
+        return await search_wines.function(WineQuery(like=wine_id), run)
 
-    quotes = quote_documents_tool(resources.documents, cache=resources.cache)
-    documents = search_documents_tool(resources.documents)
-    quotes = replace(quotes, name="quotes")
-    searches = [wines["search_wines"], wines["get_wine"], tool(find_similar_wines)]
-    return Toolbox([*searches, documents, quotes])
+    search_documents = search_documents_tool(resources.documents)
+    quote_documents = quote_documents_tool(resources.documents, cache=resources.cache)
+    quotes = replace(quote_documents, name="quotes")
+    return Toolbox(
+        [search_wines, get_wine, tool(find_similar_wines), search_documents, quotes]
+    )
 
 
 def create_server(tools: Toolbox, run_call: ToolCaller) -> Server[Any]:
@@ -78,9 +82,9 @@ def create_server(tools: Toolbox, run_call: ToolCaller) -> Server[Any]:
         return ListToolsResult(tools=listed)
 
     async def call_tool(_: object, request: CallToolRequestParams) -> CallToolResult:
-        result = await run_call(
-            ToolCall("", request.name, json.dumps(request.arguments or {}))
-        )
+        arguments = json.dumps(request.arguments or {})
+        # Only the bot's own model gives its calls ids.
+        result = await run_call(ToolCall("", request.name, arguments))
         content = TextContent(text=result.text)
         return CallToolResult(content=[content], is_error=result.error_type is not None)
 

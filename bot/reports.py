@@ -1,4 +1,4 @@
-"""What admins read in the terminal, in Telegram and in a browser: statistics, and traces."""
+"""Statistics and traces as admins read them in the terminal, in Telegram and in a browser."""
 
 import json
 from collections import defaultdict
@@ -18,12 +18,12 @@ EMPTY_VALUES: Final[tuple[object, ...]] = (None, "", [], {})
 MAX_VALUE_LINES: Final = 3
 MAX_VALUE_CHARS: Final = 160
 CLICK_WEEKS: Final = 4
-"""The weeks of which presses of link buttons are shown, this one included."""
+"""For how many weeks the presses of link buttons are shown, this week included."""
 CLICKED_CHARS: Final = 26
 
 
 def statistics_rows(columns: Sequence[TurnStatistics]) -> list[tuple[str, list[str]]]:
-    """Return the rows of a table with a column for each time: a name and its values."""
+    """Return the rows of a table with a column for each period: a name and its values."""
     described = [_describe(statistics) for statistics in columns]
     rows: list[tuple[str, list[str]]] = []
     for name in described[0]:
@@ -43,7 +43,10 @@ def statistics_table(week: WeekStatistics) -> str:
 
 
 def clicks_table(clicks: Sequence[ClickCount], wines: Sequence[Wine]) -> str:
-    """Return how often the pages of wines were opened, at most 33 characters wide; "" if never."""
+    """Return a table of how often the pages of wines were opened, or "" if there are no clicks.
+
+    It is at most 33 characters wide.
+    """
     if not clicks:
         return ""
     labels = {wine.id: wine.label for wine in wines}
@@ -55,7 +58,7 @@ def clicks_table(clicks: Sequence[ClickCount], wines: Sequence[Wine]) -> str:
 
 
 def _describe(statistics: TurnStatistics) -> dict[str, str]:
-    """Return numbers as admins read them, by their names."""
+    """Return the numbers as texts, by the names that admins read."""
 
     def with_share(count: int) -> str:
         if not statistics.turns:
@@ -104,7 +107,7 @@ def trace_text(trace: TraceRecord, *, full: bool = False) -> str:
 
 
 def cost_text(cost_usd: float) -> str:
-    """Format a cost with two digits, or four if it is below $0.10; a dash for no cost."""
+    """Return a cost with two decimals, or with four if it is below $0.10. No cost is a dash."""
     if not cost_usd:
         return "–"
     if cost_usd < 0.1:
@@ -168,9 +171,10 @@ def _prompt_text(prompt: PromptRef) -> str:
 
 
 def value_lines(value: object, *, full: bool = False) -> list[str]:
-    """Return the lines of an input or output: a JSON text, or a list of messages.
+    """Return the lines of an input or an output, which is a value of JSON or a list of messages.
 
-    Unless `full`, only the first lines are returned, of messages those of the last one.
+    Unless `full`, return only the first lines. Of a list of messages, these are the first lines of
+    the last message.
     """
     if value in EMPTY_VALUES:
         return []

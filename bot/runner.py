@@ -1,4 +1,4 @@
-"""Run turns: read the user's data, answer, and trace every step."""
+"""Run turns: read the user's data, answer the question, and trace every step."""
 
 from dataclasses import dataclass, field, replace
 
@@ -42,8 +42,8 @@ from db.repositories.commits import Commits
 class TurnRunner:
     """Answers questions, each in a turn.
 
-    The run of every turn is a copy of `base_run`. `commits` stores the turns that no update began;
-    the others are committed by the life of their update (`bot.updates.life`).
+    The run of every turn is a copy of `base_run`. `commits` stores the turns that no update began.
+    The others are committed by the life of their update (`bot.updates.life`).
     """
 
     base_run: Run = field(default_factory=Run)
@@ -57,20 +57,23 @@ class TurnRunner:
     async def run(
         self, turn: Turn, question: Question, make_reply: ReplyFunction
     ) -> Reply:
-        """Answer a question by `make_reply`, or with an apology if it fails; return the reply.
+        """Answer a question by `make_reply`, and return the reply. The turn collects it.
 
-        The turn collects the answer. Errors outside `make_reply` are raised, so that the update is
-        tried again.
+        If `make_reply` fails, the reply is an apology. All other errors are raised, so that the
+        update is tried again.
         """
         root = turn.open_trace(self.open_trace_root, question)
-        self.running.add(turn)  # removed on delivery, or below after an error
+        # It is removed when the reply is delivered, or below after an error.
+        self.running.add(turn)
         try:
             with root:
                 question, reply = await self._answer(turn, question, make_reply, root)
             turn.end(question, reply, root.trace)
-        except BaseException:  # a cancellation included
+        except BaseException:
+            # Also after a cancellation.
             self.running.remove(turn)
-            turn.earlier_trace = root.trace  # another try continues this trace
+            # The next try of the update continues this trace.
+            turn.earlier_trace = root.trace
             raise
         self._watch_delivery(turn, root)
         self.metrics.count_turn(reply.outcome, reply.seconds)
@@ -79,9 +82,9 @@ class TurnRunner:
     async def run_and_commit(
         self, turn: Turn, question: Question, make_reply: ReplyFunction
     ) -> Reply:
-        """Answer a question that no update asks, and store the turn even if it is cancelled.
+        """Answer a question that no update asks, and store the turn, even if it is cancelled.
 
-        If the database is unavailable, this is only logged: the answer is still shown.
+        If the database is not available, that is only logged, and the answer is shown all the same.
         """
         await self._reserve(turn)
         try:
@@ -94,7 +97,7 @@ class TurnRunner:
             await self._save(turn)
 
     async def _reserve(self, turn: Turn) -> None:
-        """Reserve what the turn may use; if the database is unavailable, it has no limit."""
+        """Reserve what the turn may use. If the database is not available, it has no limit."""
         budgets = self.budgets
         if budgets is None:
             return
@@ -129,11 +132,12 @@ class TurnRunner:
             error_types=(type(error).__name__,),
             billed=turn.billed,
         )
-        turn.commit.changes.clear()  # what a turn without an answer wanted to change
+        # A turn without an answer changes nothing.
+        turn.commit.changes.clear()
         turn.end(question, reply, turn.earlier_trace, in_history=False)
 
     def give_up(self, turn: Turn, question: Question, error: str) -> None:
-        """End a turn that will not be tried again: notify the user, and trace the error."""
+        """End a turn that is not tried again: tell the user, and trace the error."""
         reply = Reply(
             text=translate("set_aside"),
             outcome="failed",
@@ -148,25 +152,27 @@ class TurnRunner:
         self._watch_delivery(turn, root)
 
     async def offer_help(self, turn: Turn, question: Question) -> Reply | None:
-        """Reply with help if a message states a crisis or asks for numbers; else return None.
+        """Reply with help if a message tells of a crisis or asks for numbers to call.
 
-        This is for messages that get no other answer.
+        Return the reply, or None for any other message. This is for messages that no model answers.
         """
         state = read_safety_state(question.text)
         if not (state.is_crisis or state.asks_for_numbers):
             return None
 
+        # The safety rules reply with help, and never call this.
         async def unused_reply(run: Run) -> Reply:
-            return Reply(text="")  # in a crisis the safety rules answer instead
+            return Reply(text="")
 
         return await self.run(turn, question, unused_reply)
 
     def _watch_delivery(self, turn: Turn, root: Span) -> None:
-        """Trace and count the delivery of a turn, which then runs no more."""
+        """Trace and count the delivery of a turn when it is known. Then the turn runs no more."""
 
         def on_delivery(delivery: Delivery) -> None:
             self.running.remove(turn)
-            if delivery.requests:  # 0 if nothing was sent
+            was_sent = delivery.requests > 0
+            if was_sent:
                 self.metrics.count_send(delivery.error)
                 trace_delivery(root, delivery)
 
@@ -181,7 +187,7 @@ class TurnRunner:
     ) -> tuple[Question, Reply]:
         """Return the reply, and the question with the transcript of a voice message."""
         async with turn.show_progress() as draft:
-            # As it is now: the turn may set another one while it runs.
+            # Read once, because the turn may get another budget while it runs.
             budget = turn.budget
             run = self._run_within(budget, turn, root, draft)
             question = await _transcribe(question, run)
@@ -195,12 +201,12 @@ class TurnRunner:
 
             reply = await answer_or_apologize(run, make_safe_reply)
             if reply.safety_action is SafetyAction.CRISIS_HELP:
-                # Perhaps only a model heard it.
+                # The state has no crisis yet if only the model has noticed it.
                 self._remember_concerns(turn, person.safety.with_concern("crisis"))
             lacked_budget = self._lacked_budget(run, budget, reply)
             if lacked_budget:
                 reply = _as_fallback_for_budget(reply)
-            # Only a chat can show the button.
+            # Only a chat can show the button that undoes a change.
             undo_id = turn.id if turn.to is not None else 0
             reply = with_change_notes(reply, person, question.text, undo_id)
             if self.budgets is not None:
@@ -222,7 +228,7 @@ class TurnRunner:
         root: Span,
         draft: CurrentDraft | None,
     ) -> Run:
-        """Return the run of the turn; without models if the budget is used up."""
+        """Return the run of the turn. It has no models if the budget is used up."""
         run = replace(
             self.base_run.for_turn(billed_before=turn.billed_before),
             span=root,
@@ -232,12 +238,13 @@ class TurnRunner:
         )
         turn.usage = run.usage
         deps = replace(get_deps(run), writing_calls=turn.calls)
-        if budget.is_used_up():  # drop the models for pictures and speech too
+        if budget.is_used_up():
+            # `deps.models` are those for pictures and speech.
             return replace(run, models=(), deps=replace(deps, models={}))
         return replace(run, deps=deps)
 
     async def _read_person(self, turn: Turn, question: Question, root: Span) -> Person:
-        """Return the user with their safety state and memory, read once for the turn."""
+        """Return the user with the safety state and the memory. They are read once in a turn."""
         state = await self.safety.find_state(
             question.text, turn.chat_id, turn.user_id, root
         )
@@ -249,40 +256,40 @@ class TurnRunner:
         if turn.taken_back_change is not None:
             person = apply_change(person, turn.taken_back_change.inverse)
         if root.trace is not None and turn.facts is None:
-            # Outside Telegram, what the user allows is known only now.
+            # Elsewhere than in Telegram, only now is it known what the user allows in traces.
             root.trace.is_hidden = hides_words(person.facts)
         return person
 
     def _remember_concerns(self, turn: Turn, state: SafetyState) -> None:
-        """Collect the concerns that are new in this turn."""
+        """Store the concerns that are new in this turn. The turn collects them until its commit."""
         new_concerns = state.turn_concerns - state.earlier_concerns
         if new_concerns and turn.chat_id:
             change = self.safety.remember(turn.chat_id, turn.user_id, new_concerns)
             turn.change(change)
 
     def _lacked_budget(self, run: Run, budget: RemainingBudget, reply: Reply) -> bool:
-        """Return whether the budget forced a rule-based answer although models are configured."""
+        """Return whether rules gave the answer only because the budget is used up."""
         if not self.base_run.models or not budget.is_used_up(run.usage.billed):
             return False
         if reply.outcome == "fallback":
             return True
-        # If the run has no models from the start, a rule-based answer has this outcome.
+        # If the run has had no models from the start, a reply by rules has this outcome.
         return not run.models and reply.outcome == "answered"
 
 
 def _as_fallback_for_budget(reply: Reply) -> Reply:
-    """Return a rule-based reply as one that was made for lack of budget.
+    """Return a reply by rules, marked as one that was made because the budget is used up.
 
-    The note about the budget replaces its notes.
+    It loses its notes, which the note about the budget replaces.
     """
     errors = ("budget", *reply.error_types)
     return replace(reply, outcome="fallback", notes=(), error_types=errors)
 
 
 async def _transcribe(question: Question, run: Run) -> Question:
-    """Return a voice question with its transcript; return any other question unchanged.
+    """Return a spoken question with its transcript. Return any other question unchanged.
 
-    Set the spoken language for the answer, unless the user chose one.
+    The answer will be in the language that was spoken, unless the user has chosen another one.
     """
     if question.transcribe is None:
         return question

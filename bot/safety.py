@@ -1,4 +1,7 @@
-"""Detect the concerns of a user in a message; each is stored for a limited time."""
+"""Detect the concerns of a user, such as a crisis or a pregnancy, in a message.
+
+Most concerns are stored for a limited time.
+"""
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -37,19 +40,19 @@ from db.engine import call_or_default
 from db.repositories.people import MemoryRepository
 
 LOOK_UP_KINDS: Final = frozenset({"ask", "quotes", "find", "rewrite"})
-"""Kinds of turns that answer from documents or the web, or prepare such an answer."""
+"""Kinds of turns that answer from documents or from the web, or that prepare such an answer."""
 SHOWN_IN_GROUPS: Final = frozenset({"allergy", "setting"})
-"""The kinds of facts about a user that are used in groups, where others read the answer."""
+"""The kinds of facts about a user that are used in groups, where other people read the answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SafetyService:
-    """Detects the concerns and allergies of users; `memory` has those of earlier messages."""
+    """Detects the concerns and allergies of users. `memory` has those of earlier messages."""
 
     help: Help = field(default_factory=Help)
     memory: MemoryRepository | None = None
     lines_shown: dict[int, datetime] = field(default_factory=dict)
-    """When users were last shown the line of a likely concern, by id."""
+    """When each user was last shown the line about a likely concern, by the user's id."""
 
     async def find_state(
         self,
@@ -58,7 +61,7 @@ class SafetyService:
         user_id: int,
         span: Span,
     ) -> SafetyState:
-        """Return the safety state after a message, with earlier concerns."""
+        """Return the safety state after a message, with the concerns of earlier ones."""
         state = read_safety_state(text, self.help.drinking_age)
         state = state.with_stored_names(await self._stored_concerns(chat_id, user_id))
         if state.concerns or state.allergies or state.likely_concerns:
@@ -68,7 +71,7 @@ class SafetyService:
         return state
 
     async def find_state_in_any_chat(self, text: str, user_id: int) -> SafetyState:
-        """Return the safety state after a text, with the concerns of all chats; store nothing."""
+        """Return the safety state after a text, with the user's concerns in all chats."""
         state = read_safety_state(text, self.help.drinking_age)
         if self.memory is None:
             return state
@@ -82,10 +85,10 @@ class SafetyService:
         state: SafetyState,
         facts: Sequence[Fact] | None = None,
     ) -> Person:
-        """Return a user with their facts and cellar; in a group, with allergies and settings only.
+        """Return what is known of a user: the safety state, facts and cellar.
 
-        If these cannot be read, return a user with only the safety state. `facts` are those that
-        have been read before; None if they have not.
+        In a group, the facts are only allergies and settings. If the memory cannot be read, the
+        user has only the safety state. `facts` are the user's facts if they were read before.
         """
         memory = self.memory
         if memory is None or not user_id:
@@ -124,11 +127,11 @@ class SafetyService:
         person: Person,
         make_reply: ReplyFunction,
     ) -> Reply:
-        """Return the reply of a turn according to the safety rules.
+        """Return the reply of a turn, as the safety rules allow it.
 
-        It is that of `make_reply`, unless the policy shows help or refuses a look-up instead; then
-        no model is asked. With a new concern, it adds a note to the reply of a look-up. Allergies
-        that the message states are stored with the turn.
+        Usually `make_reply` makes the reply. If the rules show help or refuse a look-up instead, no
+        model is asked. If a look-up tells of a new concern, its reply gets a note. The commit of
+        the turn stores the allergies that the message states.
         """
         state = person.safety
         is_look_up = question.kind in LOOK_UP_KINDS
@@ -151,13 +154,17 @@ class SafetyService:
         return self._in_public(reply, turn, state)
 
     def _in_public(self, reply: Reply, turn: Turn, state: SafetyState) -> Reply:
-        """Return in a group, where others read, a short text instead of help."""
+        """Replace help by a short text in a group, where other people read it."""
         if turn.is_group and reply.safety_action in PRIVATE_ACTIONS:
             return replace(reply, text=self.help.in_group(state))
         return reply
 
     def _with_line(self, reply: Reply, turn: Turn, state: SafetyState) -> Reply:
-        """Add the line of a concern: not where others read, and a likely one not too often."""
+        """Add the line about a concern to a reply.
+
+        In a group, where other people read it, none is added. The line about a concern that is only
+        likely is not added again too soon.
+        """
         if turn.is_group or turn.chat_id == 0:
             return reply
         if not state.is_after_crisis and not self._may_show_line(turn.user_id, state):
@@ -165,9 +172,9 @@ class SafetyService:
         return add_line(reply, state, self.help)
 
     def _may_show_line(self, user_id: int, state: SafetyState) -> bool:
-        """Return whether a likely concern is due a line, and note the time.
+        """Return whether the line about a likely concern may be shown now, and keep the time.
 
-        The times are in memory only: nothing about a concern that is not certain is stored.
+        The times are kept in memory only: nothing is stored about a concern that is not certain.
         """
         if not state.likely_concerns:
             return False
@@ -196,7 +203,7 @@ class SafetyService:
         user_id: int,
         concerns: Collection[Concern] = RETRACTABLE_CONCERNS,
     ) -> SaveConcerns:
-        """Return the change that lets those of these concerns that are stored expire now."""
+        """Return the change by which these concerns, as far as they are stored, expire now."""
         stored = await self._stored_concerns(chat_id, user_id)
         retracted = stored & frozenset(concerns)
         expiry = dict.fromkeys(retracted, datetime.now(UTC))
@@ -227,7 +234,7 @@ def _with_facts(state: SafetyState, facts: Sequence[Fact]) -> SafetyState:
 
 
 def _new_allergies(person: Person) -> Iterator[Change]:
-    """Yield the change that stores the allergies that are known only from the message."""
+    """Yield the change that stores the allergies of the message that are not stored yet, if any."""
     stored = {fact.value for fact in person.facts if fact.kind == "allergy"}
     new = person.safety.own_allergies - stored
     if new and person.user_id:

@@ -11,7 +11,7 @@ from typing import Final, NoReturn
 log = logging.getLogger(__name__)
 
 AsyncFunction = Callable[[], Coroutine[object, object, object]]
-"""A function rather than its coroutine: an unused coroutine warns that it was never awaited."""
+"""A function, and not its coroutine: Python warns about a coroutine that is never awaited."""
 
 SHUTDOWN_STEP_SECONDS: Final = 5
 HANG_SECONDS: Final = 60.0
@@ -81,7 +81,7 @@ async def in_background(function: AsyncFunction) -> AsyncIterator[None]:
 async def run_every(
     seconds: float, description: str, function: AsyncFunction
 ) -> NoReturn:
-    """Run a function now and every so many seconds, even if it fails."""
+    """Run a function now and then again and again, `seconds` after it ended, even if it failed."""
     while True:
         await run_and_log_errors(description, function)
         await asyncio.sleep(seconds)
@@ -109,7 +109,7 @@ async def run_shutdown_step(description: str, step: AsyncFunction) -> None:
 
 
 async def exit_if_loop_hangs(seconds: float = HANG_SECONDS) -> NoReturn:
-    """Exit with a traceback if the event loop hangs, so that other processes take over its lanes.
+    """Exit with a traceback if the event loop hangs, so that other processes take over its chats.
 
     A thread of `faulthandler` ends the process unless this coroutine keeps postponing that.
     """

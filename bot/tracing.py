@@ -1,16 +1,16 @@
 """Set up tracing: mask traces, send them to a server, and fetch managed prompts.
 
-Stored traces and scores are sent until they arrive. If the process dies after sending a row and
-before recording that, the row is sent again and, having the same id, replaces itself. What becomes
-of a row that is due:
+A trace or a score is stored as a row, and sent until it arrives. If the process dies after sending
+a row and before recording that, the row is sent again. It has the same id, so the server replaces
+the first one. A row that is due meets one of four ends:
 
-- it is sent;
-- the server refuses it for good: it is kept with the server's words, and sent again only by
-  `sommelier traces resend`;
-- we cannot encode it: it is set aside for a while;
-- the server is not available: it is sent later.
+- It is sent.
+- The server refuses it for good. Then it is kept with the server's words, and only
+  `sommelier traces resend` sends it again.
+- We cannot encode it. Then it is set aside for a while.
+- The server is not available. Then it is sent later.
 
-Langfuse's client takes a second to import, so a thread imports it when there is something to send.
+Langfuse's client takes a second to import. So a thread imports it when there is something to send.
 """
 
 import asyncio
@@ -42,17 +42,18 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 NO_LANGFUSE_KEYS: Final = ("sommelier", "-")
-"""The keys of a client that sends to OpenTelemetry only."""
+"""The made-up keys of a client that sends to OpenTelemetry only."""
 REQUEST_SECONDS: Final = 30
 PROMPT_LABEL: Final = "production"
 MAX_BATCH: Final = 16
-POLL_SECONDS: Final = 2.0  # between two checks for rows to send
-# Longer than all requests for the claimed rows together.
+POLL_SECONDS: Final = 2.0
+"""The time between two checks for rows to send."""
 CLAIM_TIME: Final = timedelta(minutes=10)
+"""How long a process may take to send the rows that it has claimed."""
 SEND_BACKOFF: Final = Backoff(first_wait=2.0, max_wait=300.0)
 DELETE_BACKOFF: Final = Backoff(first_wait=5.0, max_wait=3600.0)
 MAX_TRACE_DELAY: Final = 2 * CLAIM_TIME
-"""The time after a user's deletion in which traces of running turns may still be stored."""
+"""After a user's data were deleted, traces of turns that ran then may arrive for this time."""
 
 
 def masking_of(settings: Settings) -> Masking:
@@ -61,7 +62,7 @@ def masking_of(settings: Settings) -> Masking:
 
 
 def trace_link(settings: Settings) -> Callable[[str], str] | None:
-    """Return a function that returns the link of a trace id; None without Langfuse."""
+    """Return the function that returns the link to a trace, by its id, or None without Langfuse."""
     if not settings.langfuse_keys:
         return None
     # Langfuse redirects this link to the project of the trace.
@@ -70,7 +71,7 @@ def trace_link(settings: Settings) -> Callable[[str], str] | None:
 
 
 def project_of(settings: Settings) -> Project:
-    """Return the configured project of Langfuse; without Langfuse, one with made-up keys."""
+    """Return the configured project of Langfuse, or one with made-up keys without Langfuse."""
     return Project(
         settings.langfuse_keys or NO_LANGFUSE_KEYS,
         settings.langfuse_base_url,
@@ -81,21 +82,21 @@ def project_of(settings: Settings) -> Project:
 
 
 def trace_encoder(settings: Settings) -> "TraceEncoder":
-    """Return the encoder of traces; its client, Langfuse's, has prompts and data sets too."""
+    """Return the encoder of traces. Its `client` is Langfuse's, which has prompts and data sets."""
     from agent.tracing.encoding import get_trace_encoder  # noqa: PLC0415 - takes a second
 
     return get_trace_encoder(project_of(settings))
 
 
 def langfuse_api(settings: Settings, seconds: float = REQUEST_SECONDS) -> "LangfuseApi":
-    """Return the API of the configured project; a request takes at most `seconds`."""
+    """Return the API of the configured project. A request may take `seconds`."""
     from agent.tracing.delivery import LangfuseApi  # noqa: PLC0415 - takes a second
 
     return LangfuseApi(project_of(settings), seconds=seconds)
 
 
 def trace_server(settings: Settings) -> "OtlpServer":
-    """Return the configured server: Langfuse if its keys are set, else OpenTelemetry's."""
+    """Return the configured server: Langfuse if its keys are set, or else OpenTelemetry's."""
     if settings.langfuse_keys:
         return langfuse_api(settings)
     from agent.tracing.delivery import OtlpServer  # noqa: PLC0415 - takes a second
@@ -107,7 +108,10 @@ def trace_server(settings: Settings) -> "OtlpServer":
 
 @asynccontextmanager
 async def open_prompts(settings: Settings) -> AsyncIterator[Mapping[str, Prompt]]:
-    """Open the prompts managed in Langfuse, and keep them up to date; empty without its keys."""
+    """Yield the prompts that are managed in Langfuse, and keep them up to date during the block.
+
+    There are none without Langfuse's keys.
+    """
     if not settings.langfuse_keys:
         yield {}
         return
@@ -122,9 +126,9 @@ async def open_exporter(
     sessions: Sessions,
     on_loss: Callable[[int], None] = lambda count: None,
 ) -> AsyncIterator[None]:
-    """Send traces and scores while the block runs and once at its end, if a server is configured.
+    """Send traces and scores while the block runs, and once more at its end.
 
-    The server is Langfuse if its keys are set, else a backend of OpenTelemetry.
+    Do nothing if no server is configured.
     """
     if not settings.sends_traces:
         yield
@@ -139,11 +143,11 @@ async def open_exporter(
 
 
 class Exporter:
-    """Sends the waiting traces and scores to a server, with a growing backoff after errors.
+    """Sends the waiting traces and scores to a server. After errors it waits longer and longer.
 
     `open_server` is called once, in a thread, before the first rows are sent. `on_loss` is called
-    with the number of rows that were refused for good. Several replicas may send concurrently: each
-    row is claimed by one of them.
+    with the number of rows that were refused for good. Several replicas may send at the same time:
+    only one of them claims a row.
     """
 
     def __init__(
@@ -161,13 +165,16 @@ class Exporter:
         self._failures = 0
 
     async def run(self) -> None:
-        """Send rows until cancelled; the remaining rows are sent after the next start."""
+        """Send rows until cancelled. Rows that are left are sent after the next start."""
         while True:
             wait = await self.send_due()
             await asyncio.sleep(wait or POLL_SECONDS)
 
     async def send_due(self) -> float:
-        """Send all due rows. Log errors, and return the seconds to wait after one, else 0."""
+        """Send all due rows. If that fails, log the error.
+
+        Return the seconds to wait before the next attempt, which is 0 after a success.
+        """
         try:
             if self._server is None:
                 self._server = await asyncio.to_thread(self._open_server)
@@ -202,7 +209,7 @@ class Exporter:
     async def _send_rows(
         self, queue: RowQueue, send: Callable[[Row[Any]], Awaitable[None]]
     ) -> None:
-        """Send the due rows of a queue one by one, so that a bad one costs itself alone."""
+        """Send the due rows of a queue one by one, so that a bad row does not stop the others."""
         while True:
             async with queue.claimed(MAX_BATCH, CLAIM_TIME) as rows:
                 sent: list[Row[Any]] = []
@@ -219,7 +226,7 @@ class Exporter:
         row: Row[Any],
         send: Callable[[Row[Any]], Awaitable[None]],
     ) -> bool:
-        """Send a row; return False if it is kept as refused, or set aside."""
+        """Send a row. Return False if it was refused or set aside."""
         try:
             await send(row)
         except Refused as error:
@@ -227,10 +234,11 @@ class Exporter:
             log.warning("Refused, and kept for `sommelier traces resend`: %s", error)
             await queue.refuse(row, str(error))
             return False
-        except Unavailable:  # `send_due` tries all rows again later
+        except Unavailable:
+            # `send_due` tries all rows again later.
             raise
         except Exception as error:
-            # Our own mistake: the server is well, and the next release may encode the row.
+            # The server is well, and the mistake is ours. The next release may encode the row.
             reason = f"it cannot be encoded ({type(error).__name__})"
             log.warning("A trace or score is set aside: %s", reason)
             await queue.set_aside(row, reason)
@@ -244,16 +252,16 @@ class Exporter:
 
 
 async def forget_people(settings: Settings, upkeep: MemoryUpkeep) -> None:
-    """Delete the traces in Langfuse of users whose data was deleted from the database.
+    """Delete the traces in Langfuse of users whose data were deleted from the database.
 
-    A deletion is repeated until it finds nothing more.
+    A deletion is repeated until it finds no more traces.
     """
     deletions = await upkeep.list_due_deletions()
     if deletions:
-        # At each try: SQLite's log may have words of a turn that ended after the last try.
+        # SQLite's log may hold words of a turn that ended after the last try. This removes them.
         await upkeep.sessions.checkpoint()
     for deletion in deletions:
-        # Until then the traces of running turns may arrive, also after the request below.
+        # As long as it is recent, traces of turns that ran then may still arrive in Langfuse.
         is_recent = datetime.now(UTC) - deletion.at < MAX_TRACE_DELAY
         may_be_more = False
         if settings.langfuse_keys:
@@ -266,7 +274,7 @@ async def forget_people(settings: Settings, upkeep: MemoryUpkeep) -> None:
 
 
 async def _delete_traces(settings: Settings, deletion: DeletionRow) -> bool:
-    """Delete a user's traces in Langfuse; return True if there were any, or it failed."""
+    """Delete a user's traces in Langfuse. Return whether there may be more of them."""
     try:
         async with aclosing(await asyncio.to_thread(langfuse_api, settings)) as api:
             return await api.delete_traces(deletion.user, deletion.at)

@@ -1,4 +1,7 @@
-"""Group what guests wanted and did not get by words, for admins: as lines, and as CSV."""
+"""Group what guests wanted and did not get by the words that they share.
+
+Admins read the groups as lines, and download the wishes as CSV.
+"""
 
 import csv
 import io
@@ -20,10 +23,10 @@ REASONS: Final[Mapping[str, str]] = {
     Lack.DOCUMENTS: "no document answers",
     DISLIKED: "👎",
 }
-"""What an admin reads for a reason; the other ones are those of a 👎."""
+"""How an admin reads a reason. A reason that is not here is one that a guest gave for a 👎."""
 OTHER: Final = "(other words, or none kept)"
-"""What wishes are about that share no word with others, or whose words are not known."""
-MAX_SHARED: Final = 3
+"""Stands for the words of wishes that share none, or whose words are not kept."""
+MAX_SHARED_WORDS: Final = 3
 MAX_LINES: Final = 5
 MAX_WORDS_CHARS: Final = 200
 CSV_COLUMNS: Final = ("week", "about", "at", "why", "words", "comment", "trace")
@@ -31,14 +34,14 @@ CSV_COLUMNS: Final = ("week", "about", "at", "why", "words", "comment", "trace")
 
 @dataclass(frozen=True, slots=True)
 class WishGroup:
-    """Wishes about the same: `about` are words that they share."""
+    """Wishes about the same thing. `about` has words that all of them share."""
 
     about: str
     wishes: tuple[UnmetWish, ...]
 
     @property
     def reasons(self) -> str:
-        """Return why they were not met, the most frequent reason first."""
+        """Return why the wishes were not met, the most frequent reason first."""
         counts = Counter[str]()
         for wish in self.wishes:
             counts.update(wish.reasons)
@@ -52,35 +55,39 @@ def describe_reason(reason: str) -> str:
 
 
 def group_wishes(wishes: Sequence[UnmetWish]) -> list[WishGroup]:
-    """Return the wishes by the word that most others have, the largest groups first."""
+    """Return the wishes in groups, the largest first.
+
+    A wish belongs to the group of the word in it that most wishes have.
+    """
     words_by_wish = [_find_telling_words(wish.words) for wish in wishes]
     counts = Counter[str]()
     for words in words_by_wish:
         counts.update(words.keys())
     indices_by_stem = defaultdict[str, list[int]](list)
     for index, words in enumerate(words_by_wish):
-        # Sorted, so that of words that are as frequent, all wishes take the same one.
+        # Sorted, so that of equally frequent words all wishes choose the same one.
         stems = sorted(words, reverse=True)
         most_frequent = max(stems, key=lambda stemmed: counts[stemmed], default="")
         indices_by_stem[most_frequent].append(index)
     groups: list[WishGroup] = []
     for indices in indices_by_stem.values():
-        about = _name_shared([words_by_wish[index] for index in indices])
+        about = _name_shared_words([words_by_wish[index] for index in indices])
         members = [wishes[index] for index in indices]
         groups.append(WishGroup(about, tuple(members)))
     groups.sort(key=lambda group: len(group.wishes), reverse=True)
-    groups.sort(key=lambda group: group.about == OTHER)  # these at last
+    # The group of other wishes comes last, whatever its size.
+    groups.sort(key=lambda group: group.about == OTHER)
     return groups
 
 
-def _name_shared(words_by_wish: Sequence[Mapping[str, str]]) -> str:
+def _name_shared_words(words_by_wish: Sequence[Mapping[str, str]]) -> str:
     """Return the first words that all wishes of a group share, as the first wish writes them."""
     shared_stems = set(words_by_wish[0]).intersection(*words_by_wish)
     names: list[str] = []
     for stemmed, word in words_by_wish[0].items():
         if stemmed in shared_stems:
             names.append(word)
-    return " ".join(names[:MAX_SHARED]) or OTHER
+    return " ".join(names[:MAX_SHARED_WORDS]) or OTHER
 
 
 def _find_telling_words(text: str) -> dict[str, str]:
@@ -102,7 +109,10 @@ def format_groups(groups: Sequence[WishGroup]) -> str:
 
 
 def to_csv(groups: Iterable[WishGroup]) -> bytes:
-    """Return a row for each wish, as CSV in UTF-8 with the mark by which spreadsheets know it."""
+    """Return a row for each wish, as CSV in UTF-8.
+
+    It begins with the mark by which spreadsheets recognise UTF-8.
+    """
     file = io.StringIO()
     writer = csv.writer(file)
     writer.writerow(CSV_COLUMNS)

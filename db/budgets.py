@@ -1,7 +1,7 @@
-"""The daily budgets: what is spent of them, and what running turns have reserved.
+"""The daily budgets: what turns have spent of them, and what running turns have reserved.
 
-A turn reserves at its beginning what it may cost, so that turns which run at once do not spend the
-same rest. What it has cost in the end is stored with it, and settles what it reserved.
+When a turn begins, it reserves what it may cost at most. Otherwise turns that run at the same time
+would each spend what is left. When it ends, its real cost is stored and the reservation dropped.
 """
 
 from collections.abc import Collection
@@ -19,26 +19,30 @@ from db.models import ReservationRow, TurnRow
 from db.statements import upsert
 
 LONGEST_TURN: Final = timedelta(minutes=30)
-"""What is reserved for longer belongs to a turn that was killed, and that nobody has resumed."""
+"""An older reservation belongs to a turn that was killed and that nobody has resumed."""
 LOCK: Final = "daily budgets"
+"""The name of the lock in Postgres that turns take while they reserve."""
 
 
 @dataclass(frozen=True, slots=True)
 class RemainingBudget:
-    """The rest of today's budgets when a turn begins: requests of its user, US dollars of all."""
+    """What is left of today's budgets when a turn begins.
+
+    `requests` is left to the user of the turn, `cost_usd` to all users together.
+    """
 
     requests: float = inf
     cost_usd: float = inf
 
     def is_used_up(self, spent: BilledUsage = NOTHING_BILLED) -> bool:
-        """Return whether a budget is used up once the turn has spent `spent`."""
+        """Return whether a budget is used up after the turn has spent `spent`."""
         return spent.requests >= self.requests or spent.cost_usd >= self.cost_usd
 
     def apply_to(self, limits: Limits) -> Limits:
         """Return the limits of a turn, lowered to the remaining budget.
 
-        When a budget is used up, the turn may send no requests. When few requests remain, two are
-        reserved for a tool call and an answer, and only the others may be retries.
+        If a budget is used up, the turn may send no requests. If few requests are left, two of them
+        are kept for a tool call and an answer, and only the others may be retries.
         """
         requests = 0
         if not self.is_used_up():
@@ -60,9 +64,11 @@ UNLIMITED: Final = RemainingBudget()
 
 @dataclass(eq=False)
 class DailyBudgets(SqlRepository):
-    """The budgets of a day (UTC): requests of each user, US dollars of all; None for no limit.
+    """The budgets of a day (UTC).
 
-    Users whose id is in `exempt` have no limits. A turn uses no more than `turn_limits`.
+    `person_requests` is for each user, `total_cost_usd` for all users together. There is no limit
+    if it is None. Users whose id is in `exempt` have no limits. A turn may use `turn_limits` at
+    most, which is what it reserves.
     """
 
     person_requests: int | None = None
@@ -71,28 +77,31 @@ class DailyBudgets(SqlRepository):
     turn_limits: Limits = field(default_factory=Limits)
 
     async def reserve(self, turn_id: int, user_id: int) -> RemainingBudget:
-        """Reserve what a turn may use that no update began, in a commit of its own."""
+        """Reserve what a turn may use, and commit. This is for turns that no update began."""
         async with self.sessions.begin() as session:
             return await self.reserve_in(session, turn_id, user_id)
 
     async def reserve_in(
         self, session: AsyncSession, turn_id: int, user_id: int
     ) -> RemainingBudget:
-        """Reserve what a turn may use; return what it was before. A second try reserves anew.
+        """Reserve what a turn may use, and return what was left before it.
 
-        The HTTP API has no users: its id is 0.
+        If the turn is tried a second time, its first reservation is replaced. `user_id` is 0 for
+        the HTTP API, which has no users.
         """
         has_limits = self.person_requests or self.total_cost_usd
         if not has_limits or user_id in self.exempt:
             return UNLIMITED
         if session.get_bind().dialect.name != "sqlite":
-            # Of two turns that begin at once, the second one sees what the first has reserved.
+            # Of two turns that begin at once, the second waits here until the first has committed,
+            # and sees what it has reserved.
             key = func.hashtext(LOCK)
             await session.execute(select(func.pg_advisory_xact_lock(key)))
         now = self.now()
-        is_over = ReservationRow.at < now - LONGEST_TURN
-        is_earlier_try = ReservationRow.turn_id == turn_id
-        await session.execute(delete(ReservationRow).where(is_over | is_earlier_try))
+        is_of_killed_turn = ReservationRow.at < now - LONGEST_TURN
+        is_of_this_turn = ReservationRow.turn_id == turn_id
+        is_dropped = is_of_killed_turn | is_of_this_turn
+        await session.execute(delete(ReservationRow).where(is_dropped))
         remaining = await self._read_remaining(session, user_id)
         limits = remaining.apply_to(self.turn_limits)
         if not remaining.is_used_up():
@@ -107,17 +116,18 @@ class DailyBudgets(SqlRepository):
         return remaining
 
     async def settle_in(self, session: AsyncSession, turn_id: int) -> None:
-        """Take back what a turn has reserved, in the commit that stores what it has used."""
+        """Drop the reservation of a turn. Call this in the commit that stores its real cost."""
         is_this = ReservationRow.turn_id == turn_id
         await session.execute(delete(ReservationRow).where(is_this))
 
     async def release_all(self) -> None:
-        """Take back all that is reserved; call it when no other process answers."""
+        """Drop all reservations. Call this only while no other process runs turns."""
         await self._write(delete(ReservationRow))
 
     async def _read_remaining(
         self, session: AsyncSession, user_id: int
     ) -> RemainingBudget:
+        """Return what is left of the budgets, without what is reserved."""
         is_today = TurnRow.at >= midnight(self.now())
         cost = select(func.sum(TurnRow.cost_usd)).where(is_today)
         reserved_cost = select(func.sum(ReservationRow.cost_usd))
@@ -127,7 +137,8 @@ class DailyBudgets(SqlRepository):
         reserved_requests = select(func.sum(ReservationRow.requests)).where(
             ReservationRow.user_id == user_id
         )
-        # One statement: a turn that ends meanwhile is either still reserved or already stored.
+        # One statement, so that it sees one moment: a turn that ends just now is either reserved
+        # or stored, never neither.
         sums = select(
             func.coalesce(cost.scalar_subquery(), 0),
             func.coalesce(reserved_cost.scalar_subquery(), 0),
@@ -135,13 +146,15 @@ class DailyBudgets(SqlRepository):
             func.coalesce(reserved_requests.scalar_subquery(), 0),
         )
         row = (await session.execute(sums)).one()
-        spent_usd, reserved_usd, sent, reserved = row
+        spent_usd, reserved_usd, sent_requests, reserved_requests_count = row
         remaining = RemainingBudget()
         if self.total_cost_usd:
             cost_usd = self.total_cost_usd - spent_usd - reserved_usd
             remaining = replace(remaining, cost_usd=cost_usd)
         if self.person_requests and user_id:
-            requests_left = self.person_requests - sent - reserved
+            requests_left = (
+                self.person_requests - sent_requests - reserved_requests_count
+            )
             remaining = replace(remaining, requests=requests_left)
         return remaining
 

@@ -14,10 +14,14 @@ from db.models.traces import UNSENDABLE
 Rows = Sequence[Row[Any]]
 
 TIME_ASIDE: Final = timedelta(hours=1)
+"""How long a row that is set aside waits before it is sent again."""
 
 
 class RefusedRows(NamedTuple):
-    """Counts the rows of a queue that are in a `state` for a reason, and has the reason of one."""
+    """The rows of a queue that were refused, or those that were set aside.
+
+    `rows` is their number, and `reason` the reason of one of them.
+    """
 
     state: str
     rows: int
@@ -43,7 +47,10 @@ class RowQueue(SqlRepository):
         (self._key,) = model.__table__.primary_key.columns
 
     async def claim(self, limit: int, lease: timedelta) -> Rows:
-        """Claim at most `limit` due rows, the longest due first, for the duration of `lease`."""
+        """Claim at most `limit` due rows for the duration of `lease`, and return them.
+
+        The rows that are due for the longest time come first.
+        """
         now = self.now()
         is_waiting = self._columns.state == ExportState.WAITING
         is_due = self._columns.due_at <= now
@@ -66,18 +73,20 @@ class RowQueue(SqlRepository):
 
     @asynccontextmanager
     async def claimed(self, limit: int, lease: timedelta) -> AsyncIterator[Rows]:
-        """Claim rows for the block; if it fails, those that it has not settled are due again."""
+        """Claim rows for the block. If it fails, the rows that it has not settled are due again."""
         rows = await self.claim(limit, lease)
         try:
             yield rows
-        except BaseException:  # a cancellation included
+        except BaseException:
+            # Also after a cancellation.
             await self.release(rows)
             raise
 
     async def resume(self) -> None:
-        """Make the rows due that an ended process had claimed; call it when no other exports.
+        """Make the rows due that an ended process had claimed.
 
-        A withdrawn score keeps its time: at Langfuse its deletion must not overtake it.
+        Call this only while no other process exports. A score that was withdrawn keeps its time: it
+        must not be deleted at Langfuse before Langfuse has stored it.
         """
         is_waiting = self._columns.state == ExportState.WAITING
         resume = update(self._table).where(is_waiting)
@@ -96,7 +105,7 @@ class RowQueue(SqlRepository):
         await self._change([row], refused, due_at=self.now())
 
     async def set_aside(self, row: Row[Any], reason: str) -> None:
-        """Let a row that cannot be sent wait for an hour, unless it changed meanwhile."""
+        """Let a row that cannot be sent wait for `TIME_ASIDE`, unless it changed meanwhile."""
         due_at = self.now() + TIME_ASIDE
         await self._change([row], {"refusal": reason}, due_at=due_at)
 
@@ -105,7 +114,7 @@ class RowQueue(SqlRepository):
         await self._change(rows, {}, due_at=self.now())
 
     async def resend(self) -> int:
-        """Make all rows due that were refused or set aside; return their number."""
+        """Make all rows due that were refused or set aside. Return their number."""
         resend = (
             update(self._table)
             .where(UNSENDABLE)
@@ -114,7 +123,7 @@ class RowQueue(SqlRepository):
         return await self._write(resend)
 
     async def list_problems(self) -> Sequence[RefusedRows]:
-        """Return how many rows were refused, how many are set aside, and a reason of each."""
+        """Return how many rows were refused and how many set aside, each with one reason."""
         state = self._columns.state
         query = (
             select(state, func.count(), func.max(self._columns.refusal))
@@ -136,8 +145,8 @@ class RowQueue(SqlRepository):
     ) -> None:
         """Change claimed rows, unless they changed meanwhile.
 
-        A row that was stored again since it was claimed has a new `due_at`: its new content is
-        unsent.
+        A row that was stored again since it was claimed has a new `due_at`. It stays as it is,
+        because its new content was not sent.
         """
         if not rows:
             return

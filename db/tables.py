@@ -22,14 +22,15 @@ ENCODINGS: Final = (
     "koi8_r",
     "mac_roman",
 )
-"""What spreadsheets and older programs write, besides Unicode."""
+"""The encodings besides Unicode that spreadsheets and older programs write."""
 MAX_DETECTED_BYTES: Final = 50_000
+"""How much of a file is looked at to detect its encoding."""
 DELIMITERS_AS_SPACES: Final = bytes.maketrans(b',;|"', b"    ")
 MAX_ROWS: Final = 100_000
 MAX_COLUMNS: Final = 1_000
 MAX_CELLS: Final = 3_000_000
 MAX_UNPACKED_BYTES: Final = 200_000_000
-"""The size of a workbook without its compression."""
+"""How large a workbook may be when its files are unpacked."""
 
 
 def decode(data: bytes) -> tuple[str, str]:
@@ -58,11 +59,11 @@ def decode(data: bytes) -> tuple[str, str]:
 def _detect_encoding(data: bytes) -> str:
     """Return the likeliest encoding of a text that is not UTF-8.
 
-    Texts in Western languages are often possible in several encodings: then it is Windows-1252.
+    A text in a Western language can often be read in several encodings. Then it is Windows-1252.
     """
     from charset_normalizer import from_bytes  # noqa: PLC0415 - slow
 
-    # A table repeats its words: a word that stands on each row would outvote all others.
+    # Each word counts once: a table may have the same word in each row, which would then decide.
     words = dict.fromkeys(data.translate(DELIMITERS_AS_SPACES).split())
     telling = b" ".join([word for word in words if not word.isascii()])
     sample = telling[:MAX_DETECTED_BYTES]
@@ -112,7 +113,7 @@ def take_rows(rows: Iterable[Row]) -> Iterator[Row]:
     """Yield the rows of a table.
 
     Raises:
-        Unreadable: it has too many rows, columns or cells.
+        Unreadable: the table has too many rows, columns or cells.
     """
     cell_count = 0
     for number, row in enumerate(rows, start=1):

@@ -22,18 +22,22 @@ MAX_QUERY_TERMS: Final = 64
 MAX_STEM_LETTERS: Final = 7
 """Stems are truncated, so that "recommend" and "recommandation" match."""
 MAX_NON_LATIN_LETTERS: Final = 5
-"""Words of other alphabets, which have no stemmer, are truncated instead."""
+"""Words of other alphabets have no stemmer. They are truncated to this length instead."""
 HEADING_WEIGHT: Final = 2
-"""How often a word of the title or a heading counts."""
+"""How many times a word of the title or of a heading counts."""
 SATURATION: Final = 1.2  # k1 of BM25
 MIN_WORD_SCORE: Final = 1e-6
-"""The score of a word that half of the texts contain, for which BM25 gives 0."""
+"""The least score of a word that a text contains.
+
+BM25 gives 0 for a word that half of the texts contain. The text would not be found by it.
+"""
 
 
 def extract_terms(text: str) -> list[str]:
-    """Return the index terms of `text`: stems without stop words, accents or case, in order.
+    """Return the index terms of a text, in order: the stems of its words, without stop words.
 
-    Scripts without spaces become overlapping pairs of characters.
+    Terms have no accents and no capitals. A text in a script without spaces, such as Chinese, is
+    cut into overlapping pairs of characters.
     """
     terms: list[str] = []
     for word in split_words(text):
@@ -101,7 +105,7 @@ class WordIndex:
     def search(self, query: str, limit: int) -> dict[int, float]:
         """Return the texts that contain words of `query`, the best first, with their scores.
 
-        Scores are relative to the best one. Common words only count if `query` has no others.
+        The best text has the score 1. Common words only count if `query` has no others.
         """
         if self._bm25 is None:
             return {}
@@ -128,10 +132,13 @@ def choose_best(
     limit: int,
     above: float = -np.inf,
 ) -> dict[int, float]:
-    """Return at most `limit` numbers with scores over `above`, best first, equals in order."""
+    """Return at most `limit` numbers whose scores are over `above`, with the scores.
+
+    The best come first. Of equally good ones, the first of `numbers` comes first.
+    """
     indices = np.flatnonzero(scores > above)
     if limit < len(indices):
-        # Find the score at `limit` first, so that only the best need sorting.
+        # Drop all that are below the last score that counts, so that only the best are sorted.
         eligible = scores[indices]
         score_at_limit = np.partition(eligible, len(eligible) - limit)[-limit]
         indices = indices[eligible >= score_at_limit]

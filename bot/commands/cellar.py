@@ -41,13 +41,13 @@ READ_SECONDS: Final = 120
 PREVIEW_ITEMS: Final = 8
 MODES: Final[dict[str, ImportMode]] = {"replace": "replace", "add": "add"}
 MAX_GONE_SHARE: Final = 0.3
-"""The share of the wines of a cellar that may be gone after "replace" in one import."""
+"""The share of a cellar's wines that one import with "replace" may take away."""
 MIN_WINES: Final = 10
-"""A smaller cellar may be replaced by anything."""
+"""A cellar with fewer wines may be replaced by any other."""
 UNCLEAR_STATUS: Final = 2
-"""The exit status if it is not said how a list is to be stored."""
+"""The exit status if nobody has said whether the file replaces the cellar or is added to it."""
 SHRINKS_STATUS: Final = 3
-"""The exit status if too much of a cellar would be gone, as of `sommelier wines import`."""
+"""The exit status if too much of a cellar would be gone. `sommelier wines import` has the same."""
 
 cellar_app = typer.Typer(no_args_is_help=True, add_completion=False)
 
@@ -67,7 +67,7 @@ class _Import:
     stored: Sequence[CellarItem]
 
     def plan(self, mode: ImportMode) -> ImportPlan:
-        """Return what storing the file would change."""
+        """Return what would change if the file were stored in this way."""
         return make_plan(self.file.items, self.stored, mode)
 
 
@@ -136,7 +136,7 @@ def import_cellar(
 
 
 def _read(user_id: int, path: Path) -> _Import:
-    """Return the bottles of a file, and those that the user owns; end the command if it fails."""
+    """Return the bottles of a file, and those of the user. End the command if there are none."""
     settings = open_settings()
     try:
         data = read_regular_file(path, MAX_FILE_BYTES)
@@ -156,7 +156,10 @@ def _read(user_id: int, path: Path) -> _Import:
 
 
 def _get_mode(replace: bool | None, stored: Sequence[CellarItem]) -> ImportMode | None:
-    """Return how a file is to be stored: as was said, or by adding it to an empty cellar."""
+    """Return how a file is to be stored, or None if the operator has to say it.
+
+    A file for an empty cellar is added, unless the operator has said otherwise.
+    """
     if replace is not None:
         return "replace" if replace else "add"
     if items_in_stock(stored):
@@ -222,7 +225,7 @@ def _describe(item: CellarItem) -> list[str]:
 
 
 def _ask(mode: ImportMode | None) -> ImportMode | None:
-    """Ask whether and how to store a file that was shown; return None if it is not to be."""
+    """Ask whether and how to store a file that was shown. Return None if it is not to be stored."""
     if mode is None:
         chosen = typer.prompt("Store it (replace, add, cancel)?", default="cancel")
         return MODES.get(chosen.strip().lower())
@@ -244,7 +247,7 @@ def _shrinks(plan: ImportPlan, stored: Sequence[CellarItem]) -> bool:
 
 
 def _store(read: _Import, mode: ImportMode) -> None:
-    """Store the bottles in a transaction of their own, unless the user is being forgotten."""
+    """Store the bottles, unless the user's data are deleted at the same time."""
 
     async def store(sessions: Sessions) -> None:
         user_hash = keyed_hash("user", read.user_id, read.settings.trace_user_key)

@@ -19,11 +19,11 @@ DEFAULT_PORTS: Final[Mapping[int, str]] = {
     8080: "llama.cpp",
     8000: "vLLM",
 }
-"""The default ports of model servers, and the names of the servers."""
+"""The names of model servers by their default ports."""
 TIMEOUT_SECONDS: Final = 2
 MAX_MODELS: Final = 50
 MODEL_NAME: Final = pattern(r"[\w./:@+-]{1,200}")
-"""Names that need no quotes in .env."""
+"""Names of models that need no quotes in .env. Models with other names are not offered."""
 NON_CHAT_MARKERS: Final = ("embed", "rerank", "whisper", "tts")
 """Parts of the names of models that cannot chat."""
 
@@ -68,9 +68,9 @@ def _is_chat_model(name: str) -> bool:
 
 
 def offer_local_model(settings: Settings) -> Settings:
-    """Ask whether to use a model server on this machine, if there is one. Return the new settings.
+    """Ask whether to use a model server on this machine, if there is one.
 
-    The user's choice is saved in .env, so that the question is asked only once.
+    Return the settings after the answer. It is saved in .env, so that the question is asked once.
     """
     servers = asyncio.run(find_servers(settings.llm_local_ports))
     if not servers:

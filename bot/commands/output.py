@@ -1,4 +1,4 @@
-"""Read the settings, open the database, and print to a terminal or a pipe, for all commands."""
+"""What all commands share: read the settings, open the database, print to a terminal or a pipe."""
 
 # ruff: noqa: PLC0415
 
@@ -28,7 +28,7 @@ UserId = Annotated[
 ]
 
 PIPE_WIDTH: Final = 400
-"""The width of tables in a pipe, in characters: no cell should be wrapped."""
+"""The width of a table in a pipe, in characters. It is large, so that no cell is wrapped."""
 NOISY_LOGGERS: Final = (
     "httpx",
     "httpx2",
@@ -38,13 +38,14 @@ NOISY_LOGGERS: Final = (
     "alembic",
     "openai",
 )
-"""Loggers that are silent below WARNING: those of HTTP clients log URLs that contain tokens."""
+"""Loggers that log nothing below WARNING. Those of HTTP clients would log URLs with tokens."""
 
 
 def open_settings(log_level: str | None = "WARNING") -> "Settings":
     """Return the settings, and set up logging.
 
-    LOG_LEVEL applies if it is DEBUG or if `log_level` is None; otherwise `log_level` does.
+    The log level is `log_level`, or the setting LOG_LEVEL if `log_level` is None or LOG_LEVEL is
+    DEBUG.
 
     Raises:
         SettingsError: a value is invalid.
@@ -97,9 +98,9 @@ def run_with_database(
 
 
 def show_status(text: str) -> Status:
-    """Return what tells on a terminal that work is under way, until the end of a block.
+    """Return a status line, which a terminal shows until the end of its `with` block.
 
-    `update` changes the text. In a pipe nothing is shown.
+    The method `update` changes the text. In a pipe nothing is shown.
     """
     return Console(stderr=True).status(Text(text))
 

@@ -11,7 +11,7 @@ from agent.cellar.items import find_items_with_room
 from agent.memory.exports import MAX_EXPORT_BYTES, Exported, NotAnExport, read_export
 from agent.memory.taste import describe_fact, find_new_facts
 from agent.tracing.records import keyed_hash
-from agent.turn import Change, Fact
+from agent.turn import Change, Drink, Fact
 from bot.commands.output import (
     UserId,
     fail,
@@ -74,13 +74,15 @@ def forget(
 @people_app.command("import")
 def import_export(
     file: Annotated[
-        Path, typer.Argument(help="What /export or `sommelier people export` wrote.")
+        Path,
+        typer.Argument(help="A file from /export or `sommelier people export`."),
     ],
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
-    """Store the taste, the cellar and the settings of an export, of any release or bot.
+    """Store the taste, the cellar and the settings of an export.
 
-    It only adds: what the user has here stays as it is. Concerns and conversations are left out.
+    The export may be of any release, and of another bot. What the user has here stays as it is.
+    Concerns and conversations are left out.
     """
     settings = open_settings()
     exported = _read_file(file)
@@ -121,46 +123,57 @@ async def _plan_import(sessions: Sessions, exported: Exported) -> Change:
     """Return what an export adds to the stored memory of its user."""
     memory = MemoryRepository(sessions)
     user_id = exported.user_id
-    known = await memory.list_facts(user_id)
-    stored = await memory.list_bottles(user_id)
-    owned = {item.key for item in stored}
-    opened = {(drink.key, drink.at) for drink in await memory.list_drinks(user_id)}
-    items = [item for item in exported.items if item.key not in owned]
+    stored_facts = await memory.list_facts(user_id)
+    stored_items = await memory.list_bottles(user_id)
+    stored_keys = {item.key for item in stored_items}
+    stored_drinks = await memory.list_drinks(user_id)
+    stored_openings = {(drink.key, drink.at) for drink in stored_drinks}
+    new_facts = find_new_facts(exported.facts, stored_facts)
+    new_items = [item for item in exported.items if item.key not in stored_keys]
+    new_drinks: list[Drink] = []
+    for drink in exported.drinks:
+        if (drink.key, drink.at) not in stored_openings:
+            new_drinks.append(drink)
     return Change(
         user_id=user_id,
-        added_facts=_without_chosen(find_new_facts(exported.facts, known), known),
-        bottles=tuple(find_items_with_room(items, stored)),
-        drinks=tuple(
-            drink for drink in exported.drinks if (drink.key, drink.at) not in opened
-        ),
+        added_facts=_without_chosen_settings(new_facts, stored_facts),
+        bottles=tuple(find_items_with_room(new_items, stored_items)),
+        drinks=tuple(new_drinks),
     )
 
 
-def _without_chosen(facts: Sequence[Fact], known: Sequence[Fact]) -> tuple[Fact, ...]:
-    """Return facts without the settings that the user has chosen here."""
-    chosen = {_setting_name(fact) for fact in known if fact.kind == "setting"}
-    return tuple(
-        fact
-        for fact in facts
-        if fact.kind != "setting" or _setting_name(fact) not in chosen
-    )
+def _without_chosen_settings(
+    facts: Sequence[Fact], stored_facts: Sequence[Fact]
+) -> tuple[Fact, ...]:
+    """Return the facts except the settings that the user has already chosen here."""
+    chosen: set[str] = set()
+    for fact in stored_facts:
+        if fact.kind == "setting":
+            chosen.add(_setting_name(fact))
+    remaining: list[Fact] = []
+    for fact in facts:
+        if fact.kind != "setting" or _setting_name(fact) not in chosen:
+            remaining.append(fact)
+    return tuple(remaining)
 
 
 def _setting_name(fact: Fact) -> str:
+    """Return the name in a fact that is a setting, such as `language=de`."""
     return fact.value.partition("=")[0]
 
 
 def _describe_import(exported: Exported, change: Change) -> str:
-    """Return what is added, and what is left out, in lines."""
-    bottles = sum(item.count for item in change.bottles)
-    kept = len(exported.items) - len(change.bottles)
+    """Return lines that say what is added and what is left out."""
+    bottle_count = sum(item.count for item in change.bottles)
+    kept_count = len(exported.items) - len(change.bottles)
     taste = [
         describe_fact(fact) for fact in change.added_facts if fact.kind != "setting"
     ]
     settings = [fact.value for fact in change.added_facts if fact.kind == "setting"]
     lines = [
         f"User {exported.user_id}",
-        f"Cellar: {len(change.bottles)} wines with {bottles} bottles; {kept} stay as they are here",
+        f"Cellar: {len(change.bottles)} wines with {bottle_count} bottles; "
+        f"{kept_count} stay as they are here",
         f"Opened bottles: {len(change.drinks)}",
         f"Taste: {'; '.join(taste) or 'nothing new'}",
         f"Settings: {', '.join(settings) or 'nothing new'}",

@@ -1,6 +1,6 @@
 """`sommelier traces`: show the traces of turns, without Langfuse.
 
-Traces contain untrusted text, so they are shown without markup and control characters.
+Traces contain texts of users and models. So they are shown without markup and control characters.
 """
 
 import json
@@ -58,7 +58,7 @@ def list_traces(
         bool, typer.Option("--failed", help="Only those that failed, or fell back.")
     ] = False,
 ) -> None:
-    """Show the turns: first those that failed, then those that fell back, then the newest."""
+    """List turns: first those that failed, then those without a model's answer, then the newest."""
     settings = open_settings()
     since = _find_start(days)
 
@@ -91,7 +91,7 @@ def show_trace(
         bool, typer.Option("--full", help="Show inputs and outputs whole.")
     ] = False,
 ) -> None:
-    """Draw a turn as a tree: every request to the model, every tool, its time and cost."""
+    """Draw a turn as a tree, with every request to the model and every tool, its time and cost."""
     settings = open_settings()
 
     async def read(sessions: Sessions) -> TraceRecord:
@@ -120,7 +120,7 @@ def resend() -> None:
 
 
 async def _resend(exporter: Exporter, sessions: Sessions) -> str:
-    """Send what was refused or set aside, and return what became of it."""
+    """Send what was refused or set aside. Return a sentence that says what became of it."""
     count = await exporter.traces.resend()
     count += await exporter.scores.resend()
     wait = await exporter.send_due()
@@ -169,7 +169,7 @@ def export_wanted(
         float, typer.Option(min=0, max=36500, help="Of the last so many days.")
     ] = 7,
 ) -> None:
-    """Save what guests wanted and did not get, by week and by the words that wishes share."""
+    """Save what guests wanted and did not get, by week, and by the words that wishes share."""
     settings = open_settings()
     mask = masking_of(settings).mask_words
     end = datetime.now(UTC)
@@ -184,7 +184,10 @@ def export_wanted(
 
 
 async def describe_problems(sessions: Sessions) -> str:
-    """Return how many rows were refused or set aside, and why; "" if there are none."""
+    """Return how many traces and scores were refused or set aside, and why.
+
+    Return "" if there are none.
+    """
     lines: list[str] = []
     for name, table in (("traces", TraceRow), ("scores", ScoreRow)):
         for problem in await RowQueue(sessions, table).list_problems():

@@ -1,7 +1,7 @@
 """Serve the admin page: a week of usage and cost, what went wrong, and the traces of turns.
 
-A browser sends the token as the password of any user name. Pages are never cached. They contain
-text by users, which the template escapes.
+An admin signs in with the token as the password, and with any user name. Pages are never cached.
+They contain texts of users, which the template escapes.
 """
 
 import asyncio
@@ -43,9 +43,9 @@ HEADERS: Final = {
 }
 THEMES: Final = {"light": LIGHT, "dark": DARK}
 LastDay = Annotated[date | None, Query(ge=date(2020, 1, 1), le=date(2100, 1, 1))]
-"""The last day of the week to show; by default today."""
+"""The last day of the week to show. It is today if no day is given."""
 MAX_TURNS: Final = 10
-"""The maximum number of failed turns, and of disliked ones, on the page."""
+"""How many failed turns, and how many disliked ones, the page shows at most."""
 
 
 @cache
@@ -61,9 +61,10 @@ def load_template() -> Template:
 
 @dataclass(frozen=True, slots=True)
 class AdminPage:
-    """The page at /admin. `hide` masks the messages of users.
+    """The page at /admin.
 
-    `link` returns the address of a trace in Langfuse; it is None if traces are not sent there.
+    `hide` masks a text of a user. `link` returns the address of a trace in Langfuse, by its id. It
+    is None if traces are not sent there.
     """
 
     sessions: Sessions
@@ -91,8 +92,9 @@ class AdminPage:
             raise HTTPException(401, "Not ADMIN_TOKEN", {"WWW-Authenticate": "Basic"})
 
     async def show(self, until: LastDay = None) -> HTMLResponse:
-        """Return the page with the week that ends with a day."""
-        repositories, week = Repositories(self.sessions), _week_until(until)
+        """Return the page about the week that ends with the day `until`."""
+        repositories = Repositories(self.sessions)
+        week = _week_until(until)
         statistics = await repositories.statistics.summarize_week(week)
         wanted = await self._group_wishes(week)
         failed = await repositories.traces.list_summaries(
@@ -101,6 +103,7 @@ class AdminPage:
         disliked = await export_turns(
             self.sessions, self.hide, week.start, week.end, disliked=True
         )
+        newest_disliked_first = disliked[::-1][:MAX_TURNS]
         backlog = await RowQueue(self.sessions, TraceRow).count_by_state()
 
         def render() -> str:
@@ -111,7 +114,7 @@ class AdminPage:
                 statistics=statistics_rows([*statistics.by_day, statistics.total]),
                 wanted=wanted,
                 failed=failed,
-                disliked=disliked[::-1][:MAX_TURNS],  # the newest first
+                disliked=newest_disliked_first,
                 backlog=backlog,
             )
 
@@ -124,9 +127,9 @@ class AdminPage:
         columns: Literal["1", "2"] = "2",
     ) -> Response:
         """Return the charts of a week as a picture."""
-        statistics = await Repositories(self.sessions).statistics.summarize_week(
-            _week_until(until)
-        )
+        week = _week_until(until)
+        repository = Repositories(self.sessions).statistics
+        statistics = await repository.summarize_week(week)
         picture = await self.painter.paint(
             statistics, "svg", THEMES[theme], int(columns)
         )
@@ -135,8 +138,8 @@ class AdminPage:
     async def download_wanted(self, until: LastDay = None) -> Response:
         """Return what guests wanted and did not get, as a file for spreadsheets."""
         content = to_csv(await self._group_wishes(_week_until(until)))
-        name = {"content-disposition": "attachment; filename=wanted.csv"}
-        return Response(content, headers={**HEADERS, **name}, media_type="text/csv")
+        headers = HEADERS | {"content-disposition": "attachment; filename=wanted.csv"}
+        return Response(content, headers=headers, media_type="text/csv")
 
     async def _group_wishes(self, week: Week) -> list[WishGroup]:
         wishes = await UnmetWishes(self.sessions).list_between(
@@ -145,7 +148,7 @@ class AdminPage:
         return await asyncio.to_thread(group_wishes, wishes)
 
     async def show_trace(self, trace_id: str) -> HTMLResponse:
-        """Return a page with one trace as a tree."""
+        """Return a page that shows a trace as a tree."""
         try:
             trace = await Repositories(self.sessions).traces.get(trace_id)
         except LookupError:

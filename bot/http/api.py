@@ -38,13 +38,14 @@ from bot.runner import TurnRunner
 from bot.turn import Question, Turn, TurnKind
 
 SESSION: Final = "api"
+"""Stands for the API in traces, where others have a chat."""
 MAX_HISTORY: Final = 50
 INTERNAL_FIELDS: Final = {"chunks", "retry_count", "error_types", "prompt"}
 """The fields of an answer that are not sent to clients."""
 
 
 def clean_text(text: str) -> str:
-    """Return a text without invisible characters, or raise a ValueError if nothing is left."""
+    """Return a text without invisible characters. Raise a ValueError if nothing is left of it."""
     visible_text = strip_invisible(text).strip()
     if not visible_text:
         raise ValueError("must contain visible text")
@@ -73,7 +74,7 @@ class ChatResponse(BaseModel):
     wine_ids: tuple[str, ...]
     """The wines that the answer recommends."""
     note: str
-    """The reason why no model answered, or a message about the budget; may be empty."""
+    """Why no model answered, or a message about the budget, or ""."""
     outcome: TurnOutcome
 
 
@@ -90,9 +91,10 @@ async def set_request_language(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Api:
-    """The endpoints below /api. `client_hash`, the hash of the token, identifies clients in traces.
+    """The endpoints below /api.
 
-    `bot.http.server.build_http_app` checks the token before a request reaches them.
+    `bot.http.server.build_http_app` checks the token before a request reaches them. `client_hash`
+    is a hash of the token. It stands for the client in traces.
     """
 
     resources: Resources
@@ -119,13 +121,14 @@ class Api:
         message: Annotated[MessageText, Body()],
         history: Annotated[list[ChatMessage], Body(max_length=MAX_HISTORY)] = [],  # noqa: B006
     ) -> ChatResponse:
-        """Ask the sommelier. `history` is the conversation so far, oldest message first."""
+        """Ask the sommelier. `history` is the conversation so far, the oldest message first."""
         earlier_messages = [
             StoredMessage(earlier.role, earlier.content) for earlier in history
         ]
 
         async def make_reply(run: Run) -> Reply:
-            # Without a stored person, the sommelier reads safety concerns from the history.
+            # Nothing is stored of a user here. Without a person, the sommelier reads the safety
+            # concerns from the history.
             deps = replace(get_deps(run), person=None)
             run = replace(run, deps=deps)
             return await self.answerer.answer(message, run, history=earlier_messages)
@@ -142,7 +145,7 @@ class Api:
 
     async def rewrite(self, question: QuestionText) -> Refinement:
         """Refine a question for the search, without answering it."""
-        # The setting is True, False or None; None means: only on request, as here.
+        # The setting is True, False or None. None means "only on request", and this is a request.
         enabled = self.resources.refinement is not False
 
         async def make_reply(run: Run) -> Reply:
@@ -164,7 +167,8 @@ class Api:
     ) -> Answer:
         """Answer a question from the documents, with a source for every statement.
 
-        `refine_prompt`: also search for the refined question; null for the server default.
+        With `refine_prompt`, the documents are also searched for the refined question. The setting
+        of the server decides if it is null.
         """
 
         async def make_reply(run: Run) -> Reply:
@@ -187,8 +191,8 @@ class Api:
     async def query(self, query: QuestionText) -> Response:
         """Quote passages of the documents word for word.
 
-        The model's whole answer is verified first. Then server-sent events leave one by one: a
-        `result` for each passage, then `done`.
+        The whole answer of the model is verified first. Then the results are sent as server-sent
+        events: a `result` for each passage, and `done` at the end.
         """
 
         async def make_reply(run: Run) -> Reply:
@@ -215,25 +219,27 @@ class Api:
 
     async def call_tool(self, tools: Toolbox, call: ToolCall) -> ToolResult:
         """Return the result of an external agent's tool call, or the reply of the safety rules."""
-        # It stays empty if the safety rules prevent the call.
-        results: list[ToolResult] = []
+        # It stays None if the safety rules reply instead of the tool.
+        result: ToolResult | None = None
 
         async def make_reply(run: Run) -> Reply:
-            results.append(await tools.call(call, run))
-            return Reply(text=results[0].text)
+            nonlocal result
+            result = await tools.call(call, run)
+            return Reply(text=result.text)
 
-        # The kind "find" gives the turn the safety rules of look-ups.
+        # As a "find", the turn has the safety rules of look-ups.
         reply = await self._run_turn("find", call.arguments, make_reply)
-        if not results:
+        if result is None:
             return ToolResult(reply.text, error_type=reply.outcome)
-        return results[0]
+        return result
 
     async def _run_turn(
         self, kind: TurnKind, text: str, make_reply: ReplyFunction
     ) -> Reply:
-        """Run a turn that belongs to no user and no conversation; only the global budget applies.
+        """Run a turn that belongs to no user and to no conversation.
 
-        Its trace and figures are stored, and no history.
+        Only the budget of all users together applies. The trace of the turn and its numbers are
+        stored, but no history.
         """
         turn = Turn(trace_session=SESSION, trace_user=self.client_hash)
         question = Question(text=text, kind=kind)
@@ -248,7 +254,7 @@ async def stream_events(events: Iterable[tuple[str, Any]]) -> AsyncIterator[byte
 
 
 def _get_answer(reply: Reply) -> Any:
-    """Return the structured answer of a reply, or raise an HTTP error 503 if there is none."""
+    """Return the structured answer of a reply. If it has none, answer 503."""
     if reply.structured_answer is not None:
         return reply.structured_answer
     if reply.outcome == "failed":

@@ -1,7 +1,7 @@
 """Serve HTTP: Telegram's webhook, health, metrics, and the routers of other modules.
 
-A proxy in front is expected to provide TLS and rate limits. Errors are JSON whose `detail` says
-what to do. Neither bodies nor secrets of requests are logged.
+A proxy in front of this server must provide TLS and rate limits. Errors are JSON, and their
+`detail` says what to do. Neither bodies nor secrets of requests are logged.
 """
 
 import asyncio
@@ -44,21 +44,24 @@ UNAVAILABLE: Final = "the request could not be worked on, try again later"
 BACKLOG_SECONDS: Final = 2
 """The time limit for reading the backlog from the database."""
 MAX_CONNECTIONS: Final = 256
-"""The limit of open connections, above which requests are answered with 503."""
+"""How many connections may be open. Requests over further ones are answered with 503."""
 NO_TELEMETRY: Final[TelemetryConfig] = {
     "tracing": False,
     "metrics": False,
     "logs": False,
 }
-"""Requests are traced as turns. FastAPI's own telemetry would contain the users' texts."""
+"""FastAPI's telemetry is off: it would contain the texts of users. Turns are traced instead."""
 
 
 class CannotListen(Exception):
-    """The address of the HTTP server is taken or does not exist; the text says which and why."""
+    """The address of the HTTP server is taken or does not exist.
+
+    The text of the error says which address it is, and why it cannot be used.
+    """
 
 
 def build_webhook_router(accept: AcceptUpdates, secret: SecretStr) -> APIRouter:
-    """Return the route of Telegram's webhook, which answers 200 once `accept` stored an update."""
+    """Return the route of Telegram's webhook. It answers 200 when `accept` has stored an update."""
     router = APIRouter(include_in_schema=False)
 
     @router.post(WEBHOOK_PATH)
@@ -78,8 +81,9 @@ def build_webhook_router(accept: AcceptUpdates, secret: SecretStr) -> APIRouter:
 
 
 def matches_secret(value: str, secret: SecretStr) -> bool:
-    """Return whether the value of a header, which Starlette decodes as Latin-1, is the secret."""
+    """Return whether the value of a header is the secret."""
     expected = secret.get_secret_value().encode()
+    # Starlette decodes headers as Latin-1.
     return hmac.compare_digest(value.encode("latin-1"), expected)
 
 
@@ -107,14 +111,14 @@ def build_monitoring_router(
 
     @router.get("/readyz")
     async def readyz() -> Response:
-        """Answer 200 if updates can be stored, else 503."""
+        """Answer 200 if updates can be stored, or else 503."""
         if await try_to_read_backlog() is None:
             return PlainTextResponse("not ready\n", 503)
         return PlainTextResponse("ready\n")
 
     @router.get("/metrics")
     async def show_metrics() -> Response:
-        """Return the metrics, even if the backlog cannot be read: then they matter most."""
+        """Return the metrics. Do so even if the backlog cannot be read: then they matter most."""
         metrics.set_backlog(await try_to_read_backlog())
         return Response(metrics.to_text(), media_type=MEDIA_TYPE)
 
@@ -126,7 +130,7 @@ def build_http_app(
     routes: Sequence[BaseRoute] = (),
     token: SecretStr | None = None,
 ) -> FastAPI:
-    """Return an app with these routes, which answers errors in JSON.
+    """Return an app with these routes. It answers errors in JSON.
 
     If there is a `token`, requests to `TOKEN_PATHS` must send it.
     """
@@ -138,7 +142,7 @@ def build_http_app(
         docs_url=None,
         redoc_url=None,
         telemetry=NO_TELEMETRY,
-        # A redirect would name whatever host the request names.
+        # A redirect would lead to any host that the request names.
         redirect_slashes=False,
         exception_handlers={
             Exception: handle_error,
@@ -153,20 +157,20 @@ def build_http_app(
 
 
 def _is_of_another_page(headers: Headers) -> bool:
-    """Return whether a browser sends a request for a page of another address."""
+    """Return whether a browser makes a request on behalf of a page from another address."""
     origin = headers.get("origin")
     return origin is not None and urlsplit(origin).netloc != headers.get("host")
 
 
 @dataclass(frozen=True, slots=True)
 class RequireToken:
-    """Middleware that refuses requests without the bearer token before it reads their body."""
+    """Middleware that refuses requests without the bearer token, without reading their body."""
 
     app: ASGIApp
     token: SecretStr
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on to the app, or answer 401."""
+        """Pass a request on to the app, or answer 401 or 403."""
         refusal: JSONResponse | None = None
         if scope["type"] == "http" and scope["path"].startswith(TOKEN_PATHS):
             refusal = self._find_refusal(Headers(scope=scope))
@@ -176,7 +180,7 @@ class RequireToken:
             await self.app(scope, receive, send)
 
     def _find_refusal(self, headers: Headers) -> JSONResponse | None:
-        """Return why a request with these headers is refused; None if it is not."""
+        """Return the response that refuses a request with these headers, or None."""
         scheme, _, token = headers.get("authorization", "").partition(" ")
         is_bearer = scheme.lower() == "bearer"
         if not is_bearer or not matches_secret(token.strip(), self.token):
@@ -188,7 +192,10 @@ class RequireToken:
 
 
 async def handle_invalid_request(request: Request, error: Exception) -> JSONResponse:
-    """Answer 422 with what is wrong where, without the input, which may be long or unprintable."""
+    """Answer 422, and say what is wrong and where.
+
+    The answer does not repeat the input, which may be long or unprintable.
+    """
     problems: Sequence[Any] = ()
     if isinstance(error, RequestValidationError):
         problems = error.errors()
@@ -201,7 +208,7 @@ async def handle_invalid_request(request: Request, error: Exception) -> JSONResp
 
 
 async def handle_error(request: Request, error: Exception) -> JSONResponse:
-    """Answer 503, and log only the error's type: its text may contain the user's text."""
+    """Answer 503, and log only the type of the error: its message may contain a user's text."""
     log.error("%s failed with %s", request.url.path, type(error).__name__)
     return JSONResponse({"detail": UNAVAILABLE}, 503)
 
@@ -227,23 +234,27 @@ async def serve_http(
 ) -> None:
     """Serve `app` on a listening socket until cancelled, then close the socket.
 
-    On cancellation the server finishes its current requests; those that take longer than
-    `finish_seconds` are aborted with a 500. Signals are left to the caller.
+    After a cancellation the server finishes its current requests. It aborts those that take longer
+    than `finish_seconds` with status 500. Signals are left to the caller.
     """
     config = Config(
         app,
         ws="none",
         lifespan="off",
         log_config=None,
-        log_level="critical",  # tracebacks contain users' texts; `handle_error` logs the type
+        # Tracebacks contain texts of users. `handle_error` logs what may be logged.
+        log_level="critical",
         access_log=False,
         limit_concurrency=MAX_CONNECTIONS,
         server_header=False,
-        timeout_keep_alive=75,  # longer than the usual 60 of a proxy, so that the proxy closes
+        # Longer than the usual 60 s of a proxy. So the proxy closes an idle connection, and does
+        # not send a request just when this server closes it.
+        timeout_keep_alive=75,
         timeout_graceful_shutdown=finish_seconds,
     )
     server = Server(config)
-    server.capture_signals = nullcontext  # type: ignore[assignment]  # do not handle signals
+    # The server must not handle signals.
+    server.capture_signals = nullcontext  # type: ignore[assignment]
     log.info("HTTP on %s:%s", *listener.getsockname()[:2])
     serving = asyncio.create_task(server.serve([listener]))
     try:

@@ -1,4 +1,7 @@
-"""Group the updates of one turn. Updates are raw JSON, in which any field may be malformed."""
+"""Decide which updates belong to one turn, and join them.
+
+Here updates are raw JSON, and any field of it may be missing or malformed.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -9,21 +12,22 @@ from db.repositories.inbox import Payload
 
 MAX_JOINED_UPDATES: Final = 50
 GROUP_SECONDS: Final = 1
-"""In a group, a user's next message joins the turn only if it follows within this time."""
+"""In a group, the next message of a user joins the turn only if it follows within this time."""
 MAX_ID: Final = 2**63 - 1
 """Ids are stored as 64 bits."""
 
 INLINE: Final = "inline_query"
-"""The kind of update for a user who types after the bot's name in any chat; soon outdated."""
+"""The kind of an update about a query, which a user types after the bot's name in any chat."""
 STOPPED: Final = "stopped_message_generation"
-"""The kind of update for the Stop button under a draft; the library does not support it."""
+"""The kind of an update about the Stop button under a draft. The library cannot parse it."""
 ALBUM: Final = "album"
 """The field of a joined message that lists the files of all its messages."""
 FORWARD: Final = "forward_"
-"""The prefix of the fields of a forwarded message: `forward_origin`, before Bot API 7 others."""
+"""The prefix of the fields that only a forwarded message has, such as `forward_origin`."""
 BY_BOT: Final = ("via_bot", "sender_business_bot")
-"""The fields of a message by a bot: sent inline, or for a business account."""
+"""The fields that only a message by a bot has: sent inline, or for a business account."""
 REMOVED_FROM_QUOTES: Final = (*BY_BOT, "caption", "caption_entities")
+"""The fields that a message loses when its text becomes a quote."""
 KINDS: Final = (
     "message",
     "edited_message",
@@ -34,35 +38,39 @@ KINDS: Final = (
 FOLLOW_UP: Final = "n"
 """The prefix of the data of a follow-up button, which asks a question."""
 STOP: Final = "/stop"
-STOP_LANE, ASIDE_LANE = "stop-", "aside-"
-"""The beginnings of the names of lanes that wait for no answer."""
+STOP_LANE: Final = "stop-"
+"""The beginning of the name of a lane for /stop and the Stop button."""
+ASIDE_LANE: Final = "aside-"
+"""The beginning of the name of a lane for presses and quick commands."""
 SHARED_ACCOUNTS: Final = frozenset({777000, 136817688, 1087968824})
-"""The accounts by which Telegram shows posts of channels and messages of anonymous admins."""
+"""The accounts that Telegram names as the senders of posts of channels and of anonymous admins."""
 QUICK_COMMANDS: Final = frozenset({"/new", "/start", "/help", "/settings"})
 """Commands that do not wait for the answer to an earlier question."""
 
 
 def chat_of(payload: Payload) -> int:
-    """Return the id of the chat of an update; 0 if it has none."""
+    """Return the id of the chat of an update, or 0 if it has none."""
     return as_int(section(message_in(payload), "chat").get("id"))
 
 
 def sender_of(payload: Payload) -> int | None:
-    """Return the id of the user who sent an update; None for a channel."""
+    """Return the id of the user who sent an update, or None if a channel did."""
     for name in payload:
         part = section(payload, name)
-        sender = section(part, "from") or section(part, "user")  # a reaction has "user"
+        # A reaction has "user" instead of "from".
+        sender = section(part, "from") or section(part, "user")
         if sender:
             return as_int(sender.get("id")) or None
     return None
 
 
 def lane_of(payload: Payload) -> str:
-    """Return the name of the lane of an update.
+    """Return the name of the lane of an update. A lane is a queue in which updates wait in order.
 
-    Questions wait in the lane of their chat or topic; follow-up buttons are questions. Other
-    buttons and quick commands have a second lane: they do not wait for the running turn, but for
-    each other, so that a press sees the effect of the press before. /stop has a third lane.
+    Questions wait in the lane of their chat or topic. A press on a follow-up button is a question.
+    Other presses and quick commands of a chat have a second lane. There they do not wait for the
+    answer to a question, but for each other, so that a press sees the effect of the press before.
+    /stop has a third lane.
     """
     chat_id = chat_of(payload)
     command = _command_of(payload)
@@ -86,7 +94,7 @@ def _command_of(payload: Payload) -> str:
 
 
 def _is_quick_press(payload: Payload) -> bool:
-    """Return True for a pressed button that does not ask a question."""
+    """Return whether an update is a press on a button that does not ask a question."""
     press = section(payload, "callback_query")
     if "data" not in press:
         return False
@@ -95,14 +103,15 @@ def _is_quick_press(payload: Payload) -> bool:
 
 
 def is_quick(lane: str) -> bool:
-    """Return whether a lane has presses, quick commands or /stop, which wait for no answer."""
+    """Return whether the updates of a lane, such as presses, do not wait for answers."""
     return lane.startswith((STOP_LANE, ASIDE_LANE))
 
 
 def payer_of(row: UpdateRow) -> int | None:
-    """Return the id of the user on whose budget a question counts, else of its chat.
+    """Return the id of the user on whose budget a question counts.
 
-    Return None for what asks no model.
+    If the user is not known, return the id of the chat. Return None for an update that asks no
+    model.
     """
     if is_quick(row.lane or ""):
         return None
@@ -112,19 +121,20 @@ def payer_of(row: UpdateRow) -> int | None:
 
 
 def message_in(payload: Payload) -> Payload:
-    """Return the message of an update, or of a pressed button; empty if there is none."""
+    """Return the message of an update, or the one whose button was pressed, or {}."""
     for kind in KINDS:
         if kind not in payload:
             continue
         content = section(payload, kind)
-        if "data" in content:  # a press
+        is_press = "data" in content
+        if is_press:
             return section(content, "message")
         return content
     return {}
 
 
 def section(payload: Payload, name: str) -> Payload:
-    """Return the object in a field; empty if the field is missing or not an object."""
+    """Return the object in a field, or {} if the field is missing or is not an object."""
     value = payload.get(name)
     if isinstance(value, Mapping):
         return value
@@ -132,8 +142,9 @@ def section(payload: Payload, name: str) -> Payload:
 
 
 def as_int(value: object) -> int:
-    """Return the value if it is a 64-bit integer, else 0."""
-    if type(value) is int and abs(value) <= MAX_ID:  # True is an instance of int too
+    """Return the value if it is a 64-bit integer, or else 0."""
+    # Not `isinstance`: True is an instance of int, too.
+    if type(value) is int and abs(value) <= MAX_ID:
         return value
     return 0
 
@@ -141,9 +152,9 @@ def as_int(value: object) -> int:
 def is_same_turn(payloads: Sequence[Payload], later: Payload) -> bool:
     """Return whether a later update belongs to the turn of `payloads`, which has no answer yet.
 
-    It does if it edits one of their messages, or if the same user writes more. In a group, where
-    the user may write to others, it must follow within `GROUP_SECONDS`. A reply may go to another
-    person, so a message joins only those that reply to the same message, or to none.
+    It does if it edits one of their messages, or if the same user writes one more message. In a
+    group it must follow within `GROUP_SECONDS`, because the user may also write to others there. A
+    message that replies to another message joins only messages that reply to the same one.
     """
     edited = section(later, "edited_message")
     if edited:
@@ -175,7 +186,7 @@ def _replied_id(message: Payload) -> int:
 
 
 def may_join(payload: Payload) -> bool:
-    """Return True if several updates like this may make one turn: texts, or parts of an album."""
+    """Return whether an update may be one of several in a turn: a text, or a part of an album."""
     message = section(payload, "message")
     if "media_group_id" in message:
         return True
@@ -184,7 +195,7 @@ def may_join(payload: Payload) -> bool:
 
 
 def comes_in_parts(payload: Payload) -> bool:
-    """Return whether further parts may follow: of an album, or of forwarded messages."""
+    """Return whether further parts may follow an update: of an album, or forwarded messages."""
     message = section(payload, "message")
     return "media_group_id" in message or is_forwarded(message)
 
@@ -205,7 +216,10 @@ def is_foreign(message: Payload) -> bool:
 
 
 def join(payloads: Sequence[Payload]) -> Payload:
-    """Return one update with the id of the first and the texts of all, cut at the limit."""
+    """Return one update with the id of the first one, and with the texts and files of all.
+
+    A text over the limit is cut.
+    """
     if len(payloads) == 1:
         return payloads[0]
     messages: dict[int, Payload] = {}
@@ -218,9 +232,10 @@ def join(payloads: Sequence[Payload]) -> Payload:
 
 
 def join_messages(messages: Sequence[Payload]) -> dict[str, Any]:
-    """Return the last message with the texts and files of all, and the first message replied to.
+    """Return the last message, with the texts and files of all of them.
 
-    If the user added text of their own, the text of others becomes a quote.
+    If several reply to a message, it replies to that of the first. If the user wrote some of the
+    texts, those of others become quotes.
     """
     if not all(map(is_foreign, messages)):
         messages = [_as_own(message) for message in messages]
@@ -240,7 +255,7 @@ def join_messages(messages: Sequence[Payload]) -> dict[str, Any]:
 
 
 def file_in(message: Payload) -> Payload:
-    """Return the picture (its largest size) or the document of a message; empty if none."""
+    """Return the picture of a message in its largest size, or its document, or {}."""
     sizes = message.get("photo")
     if isinstance(sizes, list) and sizes:
         largest = sizes[-1]

@@ -1,13 +1,15 @@
-"""Lock lanes, and elect the leader: the one replica that runs the shared tasks.
+"""Lock lanes, and choose the leading process: the one replica that does the shared tasks.
 
-One process at a time runs a lane. SQLite allows only one process. On Postgres, a lock is an
-advisory lock of the process's session. Postgres releases it when the process dies, without
-heartbeats or clocks, but also releases all locks when it restarts. Therefore a process that lost
-its connection locks its lanes again, and then waits until the other processes have done the same.
-If two processes still run a lane, only the one whose epoch is current can commit the turn.
+A lane is the queue of a chat's updates. Only one process at a time may run it. With SQLite there is
+only one process at all. With Postgres, a lock is an advisory lock of the process's session.
+Postgres releases it when the process dies, without heartbeats or clocks. But Postgres releases all
+locks when it restarts. Therefore a process that has lost its connection locks its lanes again, and
+then waits until the other processes have done the same. Should two processes still run a lane, only
+the one that has begun the turn last can commit it (its epoch is the current one).
 
-Corrections and Stop reach the process that runs a turn by NOTIFY. A NOTIFY locks the whole database
-while it is committed, so it is sent only if another process has locked the lane.
+If a user corrects a message or presses Stop, another process may run the turn. It is told by
+NOTIFY. The commit of a NOTIFY locks the whole database, so it is sent only if another process has
+locked the lane.
 """
 
 import asyncio
@@ -30,22 +32,25 @@ from db.repositories.inbox import Inbox
 log = logging.getLogger(__name__)
 
 LEADER: Final = "/leader"
-"""The name of the leader's lock; no lane has this name."""
+"""The name of the leading process's lock. No lane has this name."""
 LEAD_SECONDS: Final = 1.0
-"""Seconds between attempts of a process to become the leader."""
+"""Seconds between the attempts of a process to become the leading one."""
 POLL_SECONDS: Final = 1.0
-"""Seconds between searches for lanes that no process runs; they also detect a lost connection."""
+"""Seconds between searches for lanes that no process runs. These also notice a lost connection."""
 
 SETTLE_SECONDS: Final = POLL_SECONDS * 2
-"""A lane is taken over when two searches in a row found it unlocked. By then, a process that lost
-its connection has locked its lanes again."""
+"""How long a process waits after it has locked its lanes again.
+
+A lane is taken over if two searches in a row find it unlocked. By then, all processes that have
+lost their connections have locked their lanes again.
+"""
 ANSWER_SECONDS: Final = 5
-"""Maximum seconds to wait for the result of a statement."""
+"""How many seconds to wait for the result of a statement."""
 QUICK_RETRY: Final = Backoff(first_wait=0.2)
 SERVER_KEEPALIVE: Final = (
     "-c tcp_keepalives_idle=5 -c tcp_keepalives_interval=2 -c tcp_keepalives_count=3"
 )
-"""Options with which the server detects within about 11 s that this machine has failed."""
+"""Options with which the server notices within about 11 s that this machine has failed."""
 CONNECTION_ERRORS: Final = (psycopg.Error, OSError)
 """Errors that are raised while Postgres is unavailable."""
 
@@ -81,23 +86,26 @@ POOLER_WARNING: Final = (
 
 
 class AlreadyRunning(Exception):
-    """Another process runs the bot with this database; stop it first."""
+    """Another process runs the bot with this database: stop it first."""
 
 
 class Locks:
-    """The locks of lanes for a single process, which acquires every lock."""
+    """The locks of lanes for a single process, which gets every lock."""
 
     are_shared = False
 
     poll_seconds: float = 5.0
-    """Seconds between searches for lanes that no process runs, like those an operator retries."""
+    """Seconds between searches for lanes that no process runs.
+
+    A lane is in this state if an operator has an update in it tried again.
+    """
 
     def __init__(self, inbox: Inbox) -> None:
         self._inbox = inbox
 
     @asynccontextmanager
     async def lock(self, lane: str) -> AsyncIterator[bool]:
-        """Lock a lane for the block; yield False if another process has locked it."""
+        """Lock a lane for the block. Yield whether this process has got the lock."""
         yield True
 
     def lost(self, lane: str) -> asyncio.Event:
@@ -105,11 +113,17 @@ class Locks:
         return asyncio.Event()
 
     async def stop(self, fields: Mapping[str, int]) -> bool:
-        """Ask other processes to stop turns; return whether a turn of that chat has begun there."""
+        """Ask other processes to stop the turns that have these fields, such as `chat_id`.
+
+        Return whether a turn of that chat has begun in one of them.
+        """
         return False
 
     async def notices(self) -> AsyncIterator[dict[str, Any]]:
-        """Yield the notices of other processes forever: a lane with updates, or turns to stop."""
+        """Yield the notices of other processes, forever.
+
+        A notice names a `lane` with new updates, or the fields of turns to stop.
+        """
         await asyncio.Event().wait()
         yield {}  # pragma: no cover
 
@@ -119,7 +133,7 @@ class Locks:
 
 
 class ReplicaLocks(Locks):
-    """Locks that several processes share through Postgres; each process uses one connection."""
+    """Locks that several processes share through Postgres. Each process uses one connection."""
 
     are_shared = True
     poll_seconds = POLL_SECONDS
@@ -137,15 +151,15 @@ class ReplicaLocks(Locks):
         self._locked: dict[str, asyncio.Event] = {}
         """The lanes that this process has locked, each with an event for the loss of its lock."""
         self._pid = 0
-        """The server process of the connection; 0 before the first connection."""
+        """The id of the server's process for the connection, or 0 before the first connection."""
         self._last_unowned: Sequence[str] | None = None
-        """The lanes that the last search found; None before the first search."""
+        """The lanes that the last search found, or None before the first search."""
 
     @asynccontextmanager
     async def lock(self, lane: str) -> AsyncIterator[bool]:
-        """Lock a lane for the block. Wait while Postgres is unavailable.
+        """Lock a lane for the block, and yield True. Wait while Postgres is not available.
 
-        If another process has locked it, yield False and notify that process of the new updates.
+        If another process has locked the lane, tell it about the new updates, and yield False.
         """
         ((acquired,),) = await retry(
             lambda: self._execute(LOCK, lane),
@@ -156,27 +170,32 @@ class ReplicaLocks(Locks):
         if acquired:
             self._locked[lane] = asyncio.Event()
         else:
-            # If the notice is lost, a correction does not restart its turn, but gets its own.
+            # A notice may be lost. Then a correction gets a turn of its own, instead of restarting
+            # the turn that it corrects.
             with suppress(*CONNECTION_ERRORS):
                 await self._execute(SEND_NOTICE, json.dumps({"lane": lane}))
         try:
             yield acquired
         finally:
             if self._locked.pop(lane, None):
-                # If the connection is lost, the lock is already released.
+                # If the connection is lost, Postgres has released the lock already.
                 with suppress(*CONNECTION_ERRORS):
                     await self._execute(UNLOCK, lane)
 
     def lost(self, lane: str) -> asyncio.Event:
         """Return an event that is set when this process loses the lock of a lane."""
         lost = self._locked.get(lane)
-        if lost is None:  # lost since it was locked
+        if lost is None:
+            # The lock has been lost since the lane was locked.
             lost = asyncio.Event()
             lost.set()
         return lost
 
     async def stop(self, fields: Mapping[str, int]) -> bool:
-        """Ask other processes to stop turns; return whether a turn of that chat has begun."""
+        """Ask other processes to stop the turns that have these fields, such as `chat_id`.
+
+        Return whether a turn of that chat has begun in any process.
+        """
         notice = json.dumps(fields)
         chat_id = fields.get("chat_id")
         try:
@@ -189,9 +208,10 @@ class ReplicaLocks(Locks):
         return bool(has_begun)
 
     async def notices(self) -> AsyncIterator[dict[str, Any]]:
-        """Yield the notices of other processes forever: a `lane` with updates, or turns to stop.
+        """Yield the notices of other processes, forever.
 
-        They arrive on a separate connection, and are lost while it reconnects.
+        A notice names a `lane` with new updates, or the fields of turns to stop. Notices arrive on
+        a connection of their own, and are lost while it is interrupted.
         """
         while True:
             try:
@@ -201,7 +221,7 @@ class ReplicaLocks(Locks):
                 async with await connecting as connection:
                     await connection.execute("LISTEN lanes")
                     async for notice in connection.notifies():
-                        # Skip our own notices: a Stop could stop a turn that began after it.
+                        # Skip our own notices: a Stop could hit a turn that began after it.
                         if notice.pid != self._pid:
                             yield json.loads(notice.payload)
             except CONNECTION_ERRORS as error:
@@ -213,11 +233,11 @@ class ReplicaLocks(Locks):
     async def unowned(self) -> list[str]:
         """Return the lanes with waiting updates that no process runs.
 
-        The first call returns all these lanes; later calls return only the lanes that the previous
-        call found too.
+        The first call returns all these lanes. Later calls return only those that the call before
+        has found, too.
 
         Raises:
-            OSError, psycopg.Error: Postgres is unavailable.
+            OSError, psycopg.Error: Postgres is not available.
         """
         rows = await retry(
             lambda: self._execute(FIND_UNOWNED), max_tries=2, backoff=QUICK_RETRY
@@ -242,12 +262,13 @@ class ReplicaLocks(Locks):
     async def _execute(
         self, statement: LiteralString, *values: object
     ) -> Sequence[Any]:
-        """Return the rows of a statement; after an error or timeout, close the connection.
+        """Return the rows of a statement. After an error or a timeout, close the connection.
 
         Raises:
-            OSError, psycopg.Error: Postgres is unavailable.
+            OSError, psycopg.Error: Postgres is not available.
         """
-        # Not cancelled with the caller: a connection that is cut drops every lock.
+        # If the caller is cancelled, the statement still ends: to interrupt it would close the
+        # connection, and with it every lock.
         running = asyncio.create_task(self._execute_alone(statement, values))
         return await asyncio.shield(running)
 
@@ -265,7 +286,10 @@ class ReplicaLocks(Locks):
                 raise
 
     async def _connect(self) -> psycopg.AsyncConnection:
-        """Open the connection. After a loss, lock our lanes again and wait for others to do so."""
+        """Open the connection. After a loss, lock our lanes again, and wait until others have, too.
+
+        A lane that another process has locked meanwhile is lost.
+        """
         connection = await psycopg.AsyncConnection.connect(
             self._address, autocommit=True
         )
@@ -275,7 +299,7 @@ class ReplicaLocks(Locks):
             for (lane,) in await lost.fetchall():
                 self._locked.pop(lane).set()
             await asyncio.sleep(SETTLE_SECONDS)
-        # Ask by SQL: behind a pooler, the protocol reports the id of another process.
+        # Asked by SQL, because behind a pooler the protocol reports the id of another process.
         cursor = await connection.execute("SELECT pg_backend_pid()")
         ((self._pid,),) = await cursor.fetchall()
         return connection
@@ -285,7 +309,7 @@ class ReplicaLocks(Locks):
 async def open_locks(url: str, inbox: Inbox) -> AsyncIterator[Locks]:
     """Open the locks of lanes. On Postgres several processes share them.
 
-    Only one process may use an SQLite file: a second one would regard running turns as interrupted.
+    Only one process may use an SQLite file: a second one would begin the running turns again.
 
     Raises:
         AlreadyRunning: another process runs the bot with this SQLite file.
@@ -316,7 +340,7 @@ def _single_process(file: Path) -> Iterator[None]:
 
 
 async def while_leading(locks: Locks, lead: AsyncFunction) -> NoReturn:
-    """Run `lead` whenever this process is the leader, until it loses the leader's lock."""
+    """Run `lead` whenever this process is the leading one, until it loses the lock."""
     while True:
         async with locks.lock(LEADER) as is_leader:
             if is_leader:

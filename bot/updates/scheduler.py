@@ -1,7 +1,7 @@
-"""Schedule accepted updates: in each chat one turn at a time, in order, and only so many at once.
+"""Schedule accepted updates: in each chat one turn at a time and in order, in all a few at once.
 
-A chat's updates wait in a lane, which one process runs at a time (`bot.updates.locks`). What
-happens to one update is in `bot.updates.life`.
+The updates of a chat wait in a queue of their own, which is called a lane. Only one process runs a
+lane at a time (`bot.updates.locks`). What happens to one update is in `bot.updates.life`.
 """
 
 import asyncio
@@ -31,14 +31,17 @@ from db.repositories.inbox import Inbox, Payload
 log = logging.getLogger(__name__)
 
 MAX_TURNS: Final = 64
-"""Maximum concurrent turns of this process. Presses, Stop and quick commands do not count."""
+"""How many turns this process runs at once. Presses, Stop and quick commands do not count."""
 MAX_INLINE_QUERIES: Final = 32
-"""Maximum concurrent inline queries. Others are dropped: the next letter typed sends a new one."""
+"""How many inline queries are answered at once. A query beyond them is dropped.
+
+When its user types the next letter, Telegram sends another query.
+"""
 
 
 @dataclass(slots=True, eq=False)
 class RunningLane:
-    """A lane that this process runs, with its task."""
+    """A lane that this process runs, and the task that runs it."""
 
     lane: Lane
     task: asyncio.Task[None]
@@ -48,9 +51,9 @@ class RunningLane:
 class Scheduler:
     """Accepts updates and runs their turns, in each lane in the order of the update ids.
 
-    A process runs a lane while it holds the lane's lock; when it loses the lock, it cancels the
-    turn, which another process may have begun. Turns begin once `ready` is set. `answer_inline`
-    answers inline queries, which are not stored.
+    A process runs a lane only while it holds the lane's lock. If it loses the lock, it cancels the
+    turn that runs, because another process may have begun the same turn. No turn begins before
+    `ready` is set. `answer_inline` answers inline queries, which are not stored.
     """
 
     inbox: Inbox
@@ -65,19 +68,19 @@ class Scheduler:
     _inline: set[asyncio.Task[None]] = field(default_factory=set)
     _closing: asyncio.Event = field(default_factory=asyncio.Event)
     _alone: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """Held by the turn of an update in whose turn a process has died before."""
+    """Held by a turn in which a process has died before, so that only one such turn runs."""
     _slots: asyncio.Semaphore = field(
         default_factory=lambda: asyncio.Semaphore(MAX_TURNS)
     )
-    """Taken by each turn that runs, but for quick ones."""
+    """Taken by each turn that runs, except quick ones."""
 
     @property
     def running(self) -> dict[str, asyncio.Task[None]]:
-        """Return the tasks of the lanes in use, by the names of the lanes."""
+        """Return the tasks of the lanes that this process runs, by the names of the lanes."""
         return {name: running.task for name, running in self._lanes.items()}
 
     async def accept(self, payloads: Sequence[Payload]) -> None:
-        """Commit updates and schedule their lanes; answer inline queries without storing them."""
+        """Store updates and schedule their lanes. Answer inline queries, which are not stored."""
         rows = [row_of(payload) for payload in payloads if INLINE not in payload]
         if rows:
             await self.inbox.accept(rows)
@@ -99,7 +102,7 @@ class Scheduler:
         task.add_done_callback(self._inline.discard)
 
     def schedule(self, name: str) -> None:
-        """Wake the task of a lane to read its queue; start the task if there is none."""
+        """Tell the task of a lane that updates may wait. Start the task if there is none."""
         running = self._lanes.get(name)
         if running is None:
             lane = Lane(name)
@@ -108,7 +111,7 @@ class Scheduler:
         running.lane.new_updates.set()
 
     async def watch(self) -> None:
-        """Take over lanes that no process runs, and act on notices of other processes, forever."""
+        """Take over lanes that no process runs, and act on notices of others. Never return."""
         await run_all(self._listen, self._take_over)
 
     async def _take_over(self) -> None:
@@ -116,7 +119,10 @@ class Scheduler:
         await run_every(self.locks.poll_seconds, description, self.schedule_unowned)
 
     async def _listen(self) -> None:
-        """Act on notices: that a lane has new updates, or that a user stops turns."""
+        """Act on notices of other processes.
+
+        A notice says that a lane has new updates, or that a user stops turns.
+        """
         async for notice in self.locks.notices():
             if "lane" not in notice:
                 self.stopped_elsewhere.stop(TurnFilter(**notice))
@@ -126,7 +132,10 @@ class Scheduler:
                 running.lane.new_updates.set()
 
     async def schedule_unowned(self) -> None:
-        """Schedule lanes with updates that no process runs: after a crash, or for a retry."""
+        """Schedule lanes in which updates wait and which no process runs.
+
+        These are lanes of a process that crashed, and those of an update that is tried again.
+        """
         names = await self.locks.unowned()
         unowned = [name for name in names if name not in self._lanes]
         if unowned:
@@ -150,7 +159,7 @@ class Scheduler:
     async def run_next(self, lane: Lane) -> bool:
         """Run the next turn of a lane.
 
-        Return False if no updates wait, another process runs the lane, or the bot stops.
+        Return False if no update waits, if another process runs the lane, or if the bot stops.
         """
         if is_quick(lane.name):
             # A press must not wait for answers, and a Stop least of all.
@@ -162,18 +171,18 @@ class Scheduler:
                 return False
             if waiting[0].tries == 0:
                 return await self._run_first(lane, waiting)
-        # A process may have died in this turn before. Such turns run one after the other, outside
-        # the slots: so they hold up nobody else.
+        # A process may have died in this turn before. Such turns run one after the other. They take
+        # no slots, so that other turns need not wait for them.
         async with self._alone:
             waiting = await self.life.list_unfinished(lane)
             return await self._run_first(lane, waiting)
 
     async def _run_first(self, lane: Lane, waiting: Sequence[UpdateRow]) -> bool:
-        """Run the turn of the first waiting update; return whether it was run."""
+        """Run the turn of the first waiting update. Return whether it was run."""
         if not waiting or self._closing.is_set():
             return False
-        # Skipping a locked lane is safe: the process with the lock calls `run_next` again after
-        # releasing it; then it will see these updates.
+        # If the lane is locked, nothing needs to be done here: the process with the lock calls
+        # `run_next` once more after its turn, and then finds these updates.
         async with self.locks.lock(lane.name) as acquired:
             if not acquired or self._closing.is_set():
                 return False
@@ -194,9 +203,9 @@ class Scheduler:
         except Exception as error:
             log_failure("A lane stops until it is scheduled again", error)
         finally:
-            # There must be no await between the last check of `new_updates` and this line:
-            # otherwise `schedule` could wake a lane whose task has ended. After an error, the
-            # updates wait for `schedule_unowned`.
+            # Between the last check of `new_updates` and this line there must be no await.
+            # Otherwise `schedule` could set `new_updates` of a lane whose task reads it no more.
+            # After an error, the updates wait until `schedule_unowned` finds them.
             del self._lanes[lane.name]
 
 

@@ -1,4 +1,4 @@
-"""Changes of the feedback on answers, and of the taste and scores that follow from it."""
+"""Change the feedback on an answer, and the taste and the scores that follow from it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,16 +15,16 @@ from db.changes.base import StoredChange, Transaction
 from db.models import MessageRow, TasteRatingRow, TurnRow, Verdict, WineRow
 
 MAX_TASTE_RATINGS: Final = 500
-"""The ratings of tastes that are kept of a user, the newest: they are read with every message."""
+"""How many ratings of tastes are kept of a user, the newest. Every turn reads them."""
 MAX_COMMENT_CHARS: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class RateTurn(StoredChange):
-    """Stores the verdict on a turn, or takes it back with None.
+    """Stores the verdict on a turn. `verdict` is None to take back an earlier one.
 
-    A changed verdict clears reason and comment. An unknown turn stays unrated: users press buttons
-    of deleted turns every day.
+    A changed verdict clears reason and comment. If the turn was deleted, nothing happens: its
+    buttons remain, and users press them.
     """
 
     turn_id: int
@@ -42,7 +42,7 @@ class RateTurn(StoredChange):
 
 @dataclass(frozen=True, slots=True)
 class ExplainRating(StoredChange):
-    """Stores the reason for a dislike, or a comment, which is cut at `MAX_COMMENT_CHARS`."""
+    """Stores the reason for a dislike, or a comment on it, cut at `MAX_COMMENT_CHARS`."""
 
     turn_id: int
     field: Literal["reason", "comment"]
@@ -60,13 +60,13 @@ class ExplainRating(StoredChange):
 
 @dataclass(frozen=True, slots=True)
 class RestoreRatings(StoredChange):
-    """Stores the ratings of tastes of an export, if the user has rated nothing here."""
+    """Stores the ratings of tastes from an export, if the user has rated nothing here."""
 
     user_id: int
     ratings: Sequence[TasteRating]
 
     async def apply(self, transaction: Transaction) -> None:
-        """Store the rows; their turns are not known here."""
+        """Store the rows, without turns: those of the export are not in this database."""
         session = transaction.session
         stored = select(TasteRatingRow.id).where(TasteRatingRow.user_id == self.user_id)
         if await session.scalar(stored.limit(1)) is not None:
@@ -90,16 +90,18 @@ async def _update_taste_and_scores(transaction: Transaction, turn_id: int) -> No
     turn = await session.scalar(query)
     if turn is None:
         return
+    # The session may have read the turn before the update statement changed its row.
     await session.refresh(turn)
     await _rate_taste(session, turn, now)
     await transaction.trace_rows.save_verdict(session, turn, now)
 
 
 async def _rate_taste(session: AsyncSession, turn: TurnRow, now: datetime) -> None:
-    """Replace the taste inferred from a turn: the main grapes of the wines it recommended."""
+    """Replace the taste that follows from a turn: the main grapes of its wines, liked or not."""
     of_turn = TasteRatingRow.turn_id == turn.turn_id
     await session.execute(delete(TasteRatingRow).where(of_turn))
-    if turn.verdict is None or turn.user_id <= 0:
+    is_person = turn.user_id > 0
+    if turn.verdict is None or not is_person:
         return
     id_lists = select(MessageRow.wine_ids).where(MessageRow.turn_id == turn.turn_id)
     ids = set(chain(*await session.scalars(id_lists)))
@@ -122,7 +124,7 @@ async def _rate_taste(session: AsyncSession, turn: TurnRow, now: datetime) -> No
 
 
 async def _drop_old_ratings(session: AsyncSession, user_id: int) -> None:
-    """Delete a user's ratings of tastes but for the newest."""
+    """Delete a user's ratings of tastes except the newest."""
     old = (
         select(TasteRatingRow.id)
         .where(TasteRatingRow.user_id == user_id)

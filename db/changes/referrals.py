@@ -1,7 +1,7 @@
 """Changes of referrals, the conversations of users with the staff of the shop.
 
-What is passed on is decided in the commit: a message reaches the other side only if the referral is
-still open then, and its writer learns in the same commit what became of it.
+The commit decides whether a message is passed on: it reaches the other side only if the referral is
+still open then. The same commit tells its writer what became of it.
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ MAX_MESSAGES: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class DraftReferral(StoredChange):
-    """Stores what a user is asked to confirm, instead of an earlier draft of theirs."""
+    """Stores the draft that a user is asked to confirm, instead of an earlier one."""
 
     referral_id: int
     user_id: int
@@ -61,9 +61,10 @@ class DropReferral(StoredChange):
 
 @dataclass(frozen=True, slots=True)
 class OpenReferral(StoredChange):
-    """Sends a draft to the staff: `messages` are for both sides; `refusal` is for the user.
+    """Opens a referral: sends the user's draft to the staff.
 
-    `name` is the user's name if the staff may see it.
+    `messages` are for both sides. If the user has too many open referrals, `refusal` is sent to the
+    user instead. `name` is the user's name, or "" if the staff may not see it.
     """
 
     referral_id: int
@@ -98,9 +99,14 @@ class OpenReferral(StoredChange):
 
 @dataclass(frozen=True, slots=True)
 class PassOn(StoredChange):
-    """Passes a message on: `messages` are for both sides; `refusal` is for its writer alone."""
+    """Passes a message on to the other side.
 
-    # The row of the referral is the fence: it is gone with the data of its user.
+    `messages` are for both sides. If the referral has ended, `refusal` is sent to the writer
+    instead.
+    """
+
+    # The commit need not check whether the user's data were deleted meanwhile: the row of the
+    # referral is then gone, too, and nothing is passed on.
     is_personal = False
 
     referral_id: int
@@ -108,7 +114,7 @@ class PassOn(StoredChange):
     refusal: Sequence[OutboxRow]
 
     async def apply(self, transaction: Transaction) -> None:
-        """Pass it on if the referral is still open, and not too long."""
+        """Pass the message on if the referral is still open and has not too many messages."""
         is_this = ReferralRow.id == self.referral_id
         has_room = ReferralRow.messages < MAX_MESSAGES
         count_message = (
@@ -124,7 +130,7 @@ class PassOn(StoredChange):
 
 @dataclass(frozen=True, slots=True)
 class EndReferral(StoredChange):
-    """Ends a referral; `messages` tell it to both sides."""
+    """Ends a referral. `messages` tell both sides."""
 
     is_personal = False
 
@@ -132,7 +138,7 @@ class EndReferral(StoredChange):
     messages: Sequence[OutboxRow]
 
     async def apply(self, transaction: Transaction) -> None:
-        """End it, unless the other side has ended it before."""
+        """End the referral, unless the other side has ended it before."""
         end = (
             update(ReferralRow)
             .where(ReferralRow.id == self.referral_id, IS_OPEN)

@@ -1,7 +1,7 @@
 """Find chunks by words (BM25 over stems) and by meaning (cosines of vectors).
 
-The indexes are in the memory of a process and identify chunks by number. The libraries are slow to
-import, so import this module only where it is needed.
+The indexes are in the memory of a process and know chunks by their numbers. The libraries are slow
+to import, so import this module only where it is needed.
 """
 
 import asyncio
@@ -25,7 +25,8 @@ class VectorIndex:
     """An index of chunks by meaning. Vectors are unit-length 4-byte floats."""
 
     def __init__(self, vectors: dict[int, bytes]) -> None:
-        # A model may change without a new name: vectors of another length are then outdated.
+        # A model may change under the same name. Vectors that have not the length of the newest
+        # one are from before the change.
         newest = next(reversed(vectors.values()), b"")
         current: dict[int, bytes] = {}
         for number, vector in vectors.items():
@@ -47,9 +48,10 @@ class VectorIndex:
 
 
 def _fuse(rankings: Iterable[Mapping[int, float]], limit: int) -> dict[int, float]:
-    """Merge rankings by reciprocal rank: return the best chunks with their highest scores.
+    """Merge rankings by reciprocal rank. Return the best chunks, each with its highest score.
 
-    A chunk gains 1 / (60 + rank) per ranking. Ties are broken by the smaller number.
+    A chunk gains 1 / (60 + rank) in each ranking. Of two that gained as much, the one with the
+    smaller number comes first.
     """
     gains: defaultdict[int, float] = defaultdict(float)
     scores: dict[int, float] = {}
@@ -58,7 +60,7 @@ def _fuse(rankings: Iterable[Mapping[int, float]], limit: int) -> dict[int, floa
             gains[number] += 1 / (RANK_CONSTANT + rank)
             scores[number] = max(score, scores.get(number, score))
     by_number = sorted(scores)
-    # Sorting keeps the order of equals.
+    # This second sort keeps the order of those that gained as much.
     ranked = sorted(by_number, key=lambda number: gains[number], reverse=True)
     return {number: scores[number] for number in ranked[:limit]}
 
@@ -66,8 +68,8 @@ def _fuse(rankings: Iterable[Mapping[int, float]], limit: int) -> dict[int, floa
 class ChunkIndex:
     """Both indexes of the stored chunks, with the vectors of one model.
 
-    A search first rebuilds them if a counter in the database shows that any process has changed
-    documents.
+    A search first rebuilds them if any process has changed documents, which a counter in the
+    database shows.
     """
 
     def __init__(self, sessions: Sessions, model: str) -> None:
@@ -99,7 +101,7 @@ class ChunkIndex:
         """
         async with self._updating:
             await self._update()
-        # The next search may replace them while this one is in its thread.
+        # Taken now: the next search may replace the indexes while this one is in its thread.
         by_words = self._by_words
         by_meaning = self._by_meaning
 
@@ -122,7 +124,7 @@ class ChunkIndex:
                     vectors[number] = vector
 
         async with self._sessions() as session:
-            # The rows may be newer than the counter; the next search then rebuilds once more.
+            # Read before the rows. If a change comes in between, the next search rebuilds again.
             changes = await session.scalar(select(LibraryRow.changes)) or 0
             if changes == self._changes:
                 return

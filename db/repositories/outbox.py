@@ -1,7 +1,7 @@
 """The outbox: messages that wait to be sent, and what is known of chats by sending to them.
 
-The lane of an update sends the messages of its turn. The leader process sends those without an
-update: broadcasts and reminders. Every method commits.
+The process that runs a turn sends the messages of the turn. The leading process sends those that
+belong to no turn: broadcasts and reminders. Every method commits.
 """
 
 from collections.abc import Sequence
@@ -21,13 +21,14 @@ IS_SENDING: Final = BroadcastRow.state == BroadcastState.SENDING
 SKIPPED: Final = "skipped"
 """The error of a part that was not sent because an earlier part of its message failed."""
 NO_CONTENT: Final[dict[str, object]] = {"html": "", "buttons": [], "file": None}
+"""Replaces the content of a message that need not be sent any more."""
 
 
 class TurnTaken(BaseException):
     """Another process has begun the turn, so this one must stop storing and sending.
 
-    A BaseException, like CancelledError: `except Exception` must not catch it; only the life of an
-    update does.
+    It is a BaseException, as CancelledError is, because no `except Exception` on the way may catch
+    it. Only the life of an update (`bot/updates/life.py`) does.
     """
 
 
@@ -37,9 +38,9 @@ class Outbox(SqlRepository):
     async def record_delivery(
         self, message: OutboxRow, *, skip_rest: bool = False
     ) -> None:
-        """Store the id or the error of a sent message, and delete its content or the whole row.
+        """Store the id or the error of a sent message, and delete its content.
 
-        With `skip_rest`, the parts that continue the message are not sent any more.
+        If `skip_rest`, the parts that continue the message are not sent any more.
 
         Raises:
             TurnTaken: another process has taken over the turn and recorded the delivery.
@@ -48,22 +49,25 @@ class Outbox(SqlRepository):
         async with self.sessions.begin() as session:
             if skip_rest:
                 await _skip_rest(session, message)
-            if message.update_id is None and message.broadcast_id is None:  # a reminder
+            is_reminder = message.update_id is None and message.broadcast_id is None
+            if is_reminder:
+                # Nobody looks it up later.
                 await session.execute(delete(OutboxRow).where(is_this))
                 return
             values: dict[str, object] = {
-                "chat_id": message.chat_id,  # changed if the group became a supergroup
+                # It is another one if the group has become a supergroup meanwhile.
+                "chat_id": message.chat_id,
                 "message_id": message.message_id,
                 "error": message.error,
             }
             recorded = update(OutboxRow).where(is_this).values(values | NO_CONTENT)
             is_recorded = await count_changed(session, recorded)
-            # Only the turn of an update can be taken over by another process.
+            # A turn that an update began can be taken over by another process, no other message.
             if not is_recorded and message.update_id is not None:
                 raise TurnTaken
 
     async def set_unreachable(self, chat_id: int) -> None:
-        """Store that a chat is gone, or that its user blocked the bot."""
+        """Store that the bot cannot write to a chat: it is gone, or its user blocked the bot."""
         await self._upsert(ChatRow(chat_id=chat_id, is_reachable=False))
 
     async def migrate(self, chat_id: int, new_id: int) -> None:
@@ -83,10 +87,11 @@ class Outbox(SqlRepository):
 async def _skip_rest(session: AsyncSession, message: OutboxRow) -> None:
     """Record the parts that continue a message as skipped, and delete their text.
 
-    These are the rows behind it, up to the next one that begins a message.
+    These are the rows after it, up to the next row that begins a message.
     """
     is_behind = OutboxRow.id > message.id
-    if message.update_id is None:  # a broadcast has messages for many chats
+    if message.update_id is None:
+        # A broadcast has messages for many chats.
         is_behind &= OutboxRow.chat_id == message.chat_id
     is_behind &= OutboxRow.update_id.is_not_distinct_from(message.update_id)
     is_behind &= OutboxRow.broadcast_id.is_not_distinct_from(message.broadcast_id)
@@ -100,7 +105,7 @@ async def _skip_rest(session: AsyncSession, message: OutboxRow) -> None:
 
 
 class Broadcasts(SqlRepository):
-    """Messages that belong to no turn, as the leader sends them: broadcasts and reminders."""
+    """The messages that the leading process sends: broadcasts and reminders."""
 
     async def list_unsent(self, limit: int) -> Sequence[OutboxRow]:
         """Return the oldest unsent messages that belong to no turn."""
@@ -109,7 +114,10 @@ class Broadcasts(SqlRepository):
         return await self._values(query.order_by(OutboxRow.id).limit(limit))
 
     async def list_delivered(self) -> Sequence[tuple[BroadcastRow, int, int]]:
-        """Return the completed broadcasts, each with the numbers of chats reached and missed."""
+        """Return the broadcasts that were sent to all their chats.
+
+        Each has the numbers of chats that it reached and that it did not reach.
+        """
         chats = distinct(OutboxRow.chat_id)
         counts = select(
             func.count().filter(IS_UNSENT).label("unsent"),
@@ -127,7 +135,10 @@ class Broadcasts(SqlRepository):
         return delivered
 
     async def finish(self, broadcast_id: int, notice: Sequence[OutboxRow]) -> None:
-        """Delete a broadcast (cascades to its messages), queue a notice; do nothing if repeated."""
+        """Delete a broadcast with its messages, and queue a notice to its admin.
+
+        Do nothing if another process has done so before.
+        """
         is_unfinished = (BroadcastRow.id == broadcast_id) & IS_SENDING
         finish = delete(BroadcastRow).where(is_unfinished)
         async with self.sessions.begin() as session:
@@ -139,6 +150,6 @@ class BroadcastRepository(SqlRepository):
     """The drafts of broadcasts."""
 
     async def get(self, broadcast_id: int) -> BroadcastRow | None:
-        """Return a broadcast; None if it was sent to all."""
+        """Return a broadcast, or None if it was sent to all chats and deleted."""
         query = select(BroadcastRow).where(BroadcastRow.id == broadcast_id)
         return await self._first_value(query)

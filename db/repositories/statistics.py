@@ -1,4 +1,4 @@
-"""Read the turns of a time in numbers, computed by the database."""
+"""Read the turns of a period in numbers, which the database computes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ API_USER: Final = 0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnStatistics:
-    """The turns of a time in numbers; `outcomes` counts those of each of `OUTCOMES`."""
+    """The turns of a period in numbers. `outcomes` has the number of turns for each outcome."""
 
     turns: int = 0
     people: int = 0
@@ -39,16 +39,15 @@ class TurnStatistics:
 
 @dataclass(frozen=True, slots=True)
 class Week:
-    """The seven days (UTC) up to a last one."""
+    """The seven days (UTC) that end with `last`."""
 
     last: date
 
     @property
     def days(self) -> list[date]:
         """Return the days, the oldest first."""
-        return [
-            self.last - timedelta(days=before) for before in reversed(range(WEEK_DAYS))
-        ]
+        first = self.last - timedelta(days=WEEK_DAYS - 1)
+        return [first + timedelta(days=number) for number in range(WEEK_DAYS)]
 
     @property
     def start(self) -> datetime:
@@ -57,17 +56,17 @@ class Week:
 
     @property
     def end(self) -> datetime:
-        """Return the moment after the week."""
+        """Return the first moment after the week."""
         return midnight(self.last + timedelta(days=1))
 
     def move(self, weeks: int) -> "Week":
-        """Return the week so many weeks later."""
+        """Return the week that is `weeks` later, or earlier if negative."""
         return Week(self.last + timedelta(weeks=weeks))
 
 
 @dataclass(frozen=True, slots=True)
 class WeekStatistics:
-    """The numbers of each day of a week, and of all its turns together."""
+    """The numbers of each day of a week, and those of the whole week."""
 
     week: Week
     by_day: tuple[TurnStatistics, ...]
@@ -79,16 +78,17 @@ class StatisticsRepository(SqlRepository):
 
     async def summarize_week(self, week: Week) -> WeekStatistics:
         """Return the numbers of a week."""
-        by_day = [
-            await self.summarize(midnight(day), midnight(day + timedelta(days=1)))
-            for day in week.days
-        ]
-        return WeekStatistics(
-            week, tuple(by_day), await self.summarize(week.start, week.end)
-        )
+        by_day: list[TurnStatistics] = []
+        for day in week.days:
+            next_day = day + timedelta(days=1)
+            by_day.append(await self.summarize(midnight(day), midnight(next_day)))
+        total = await self.summarize(week.start, week.end)
+        return WeekStatistics(week, tuple(by_day), total)
 
     async def summarize(self, start: datetime, end: datetime) -> TurnStatistics:
-        """Return the numbers of the turns of a time."""
+        """Return the numbers of the turns from `start` until before `end`."""
+        # `place` numbers the turns from the quickest on. The median is read off it, because SQLite
+        # has no function for that.
         ranked = (
             select(
                 TurnRow,
@@ -100,21 +100,22 @@ class StatisticsRepository(SqlRepository):
         )
         turn = ranked.c
         people = func.count(turn.user_id.distinct()).filter(turn.user_id != API_USER)
-        is_not_faster = turn.place >= 0.5 * turn.total
+        is_in_slower_half = turn.place >= 0.5 * turn.total
         is_slow = turn.place >= 0.95 * turn.total
+        by_outcome = [
+            func.count().filter(turn.outcome == outcome).label(outcome)
+            for outcome in OUTCOMES
+        ]
         query = select(
             func.count().label("turns"),
             people.label("people"),
             func.count().filter(turn.retries > 0).label("retried"),
             func.sum(turn.cost_usd).label("cost_usd"),
-            func.min(turn.seconds).filter(is_not_faster).label("median_seconds"),
+            func.min(turn.seconds).filter(is_in_slower_half).label("median_seconds"),
             func.min(turn.seconds).filter(is_slow).label("slow_seconds"),
             func.count().filter(turn.verdict == "liked").label("liked"),
             func.count().filter(turn.verdict == "disliked").label("disliked"),
-            *(
-                func.count().filter(turn.outcome == name).label(name)
-                for name in OUTCOMES
-            ),
+            *by_outcome,
         )
         [row] = await self._rows(query)
         return TurnStatistics(

@@ -1,4 +1,4 @@
-"""Turns: their records, and export as a dataset."""
+"""Read the records of turns, and export turns as a dataset."""
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -13,9 +13,9 @@ from db.engine import Sessions, SqlRepository
 from db.models import MessageRow, OutboxRow, SettingRow, TurnRow, UpdateRow
 
 HISTORY_LENGTH: Final = 10
-"""The number of previous messages that are exported with a turn."""
+"""How many previous messages are exported with a turn at most."""
 HISTORIES_AT_ONCE: Final = 50
-"""The number of turns whose previous messages one statement reads."""
+"""For how many turns one statement reads the previous messages."""
 
 Question = aliased(MessageRow)
 Answer = aliased(MessageRow)
@@ -29,17 +29,18 @@ IS_HIDDEN: Final = or_(
     )
     .exists(),
 )
-"""The user of a turn keeps their words out of traces, or did so when they wrote them."""
+"""The condition that the user of a turn keeps their words out of traces, or did so at the turn."""
 
 
 class TurnRepository(SqlRepository):
     """The turns, with users' feedback on them."""
 
     async def get(self, turn_id: int) -> TurnRow | None:
+        """Return a turn, or None if it is not stored."""
         return await self._newest(TurnRow.turn_id == turn_id)
 
     async def find_by_message(self, chat_id: int, message_id: int) -> TurnRow | None:
-        """Return the turn whose answer includes a message; None if there is none."""
+        """Return the turn whose answer includes a message of the bot, or None."""
         is_message = (OutboxRow.chat_id == chat_id) & (
             OutboxRow.message_id == message_id
         )
@@ -50,9 +51,9 @@ class TurnRepository(SqlRepository):
     async def find_by_question(
         self, chat_id: int, message_id: int, before_update: int
     ) -> int | None:
-        """Return the id of the newest turn that answers a user's message, or an edit of it.
+        """Return the id of the newest turn that answered a user's message, or an edit of it.
 
-        Only updates before `before_update` count. Return None if there is no turn.
+        Only updates before `before_update` count. Return None if no turn answered it.
         """
         is_message = (UpdateRow.chat_id == chat_id) & (
             UpdateRow.message_id == message_id
@@ -65,7 +66,7 @@ class TurnRepository(SqlRepository):
         )
 
     async def find_last(self, chat_id: int) -> TurnRow | None:
-        """Return the newest turn of a chat; None if there is none."""
+        """Return the newest turn of a chat, or None."""
         return await self._newest(TurnRow.chat_id == chat_id)
 
     async def _newest(self, where: ColumnElement[bool]) -> TurnRow | None:
@@ -83,37 +84,47 @@ async def export_turns(
 ) -> list[dict[str, object]]:
     """Return turns with stored messages as lines of a dataset, the oldest first.
 
-    If `disliked` is set, return only those. The lines contain no user and no words that a user
-    keeps out of traces; `mask` masks all text.
+    If `disliked`, return only turns with a disliked answer. The lines tell no users, and no words
+    that a user keeps out of traces. `mask` masks all texts.
     """
     exchanges = _select_exchanges(since, until, disliked=disliked)
     async with sessions() as session:
         rows = (await session.execute(exchanges.order_by(TurnRow.at))).all()
-        questions = [question.id for _, question, _ in rows]
+        question_ids = [question.id for _, question, _ in rows]
         histories: dict[int, list[MessageRow]] = {}
-        for start in range(0, len(questions), HISTORIES_AT_ONCE):
-            some = questions[start : start + HISTORIES_AT_ONCE]
-            histories |= await _load_histories(session, some)
+        for start in range(0, len(question_ids), HISTORIES_AT_ONCE):
+            batch = question_ids[start : start + HISTORIES_AT_ONCE]
+            histories |= await _load_histories(session, batch)
     lines: list[dict[str, object]] = []
     for turn, question, answer in rows:
-        history = [
-            {"role": row.role, "content": mask(row.content), "wine_ids": row.wine_ids}
-            for row in histories.get(question.id, ())
-        ]
-        lines.append(
-            {
-                "id": f"turn-{turn.turn_id}",
-                "kind": turn.verdict or "turn",
-                "messages": [mask(question.content)],
-                "history": history,
-                "expect": {},
-                "note": ": ".join(filter(None, [turn.reason, mask(turn.comment)])),
-                "answer": mask(answer.content),
-                "outcome": turn.outcome,
-                "trace_id": turn.trace_id,
-            }
-        )
+        history = histories.get(question.id, [])
+        lines.append(_to_line(turn, question, answer, history, mask))
     return lines
+
+
+def _to_line(
+    turn: TurnRow,
+    question: MessageRow,
+    answer: MessageRow,
+    history: Sequence[MessageRow],
+    mask: Callable[[str], str],
+) -> dict[str, object]:
+    masked_history = [
+        {"role": row.role, "content": mask(row.content), "wine_ids": row.wine_ids}
+        for row in history
+    ]
+    feedback = [turn.reason, mask(turn.comment)]
+    return {
+        "id": f"turn-{turn.turn_id}",
+        "kind": turn.verdict or "turn",
+        "messages": [mask(question.content)],
+        "history": masked_history,
+        "expect": {},
+        "note": ": ".join(part for part in feedback if part),
+        "answer": mask(answer.content),
+        "outcome": turn.outcome,
+        "trace_id": turn.trace_id,
+    }
 
 
 def _select_exchanges(
@@ -152,7 +163,7 @@ async def _load_histories(
         & (MessageRow.id < questions.c.id)
         & ~of_hidden_turn.exists()
     )
-    # None if there are fewer messages before the question.
+    # The id of the oldest message that is exported, or None if there are not so many messages.
     first_id = (
         select(MessageRow.id)
         .where(is_earlier)

@@ -1,4 +1,4 @@
-"""The filters of a wine search, as predicates."""
+"""The filters of a wine search: for each filter of a query, a predicate over the entries."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from math import inf
@@ -19,10 +19,13 @@ from db.wines.entries import Entry
 
 Predicate = Callable[[Entry], bool]
 Filters = dict[str, Predicate]
-"""Predicates by the name of the filter in `WineQuery`; `price` stands for all of its limits."""
+"""The predicates by the names of the filters in `WineQuery`.
+
+The predicate `price` stands for all limits of the price.
+"""
 
 PRICE_TOLERANCE: Final = 0.25
-"""The share by which prices may differ from the price `query.around`."""
+"""The share by which a price may differ from the price `query.around`."""
 BUBBLES: Final = (
     "sparkling",
     "bubbles",
@@ -32,7 +35,7 @@ BUBBLES: Final = (
     "sekt",
     "mousseux",
 )
-"""Words in the notes of sparkling alcohol-free wines, whose style is just alcohol-free."""
+"""Words that tell that an alcohol-free wine is sparkling: its style is only "alcohol-free"."""
 MAX_ALCOHOL_FREE: Final = 0.5
 """The strongest drink that may be sold as alcohol-free, in % vol."""
 FIELDS_BY_FILTER: Final[Mapping[str, str]] = {
@@ -42,7 +45,7 @@ FIELDS_BY_FILTER: Final[Mapping[str, str]] = {
     "tannins": "tannin",
     "acidities": "acidity",
 }
-"""The field of a wine whose value must be one of those of the filter."""
+"""The fields of a wine by filters. The value of the field must be one of the filter's values."""
 
 
 def build_filters(query: WineQuery) -> Filters:
@@ -67,7 +70,7 @@ def build_filters(query: WineQuery) -> Filters:
 
 
 def _yes_or_no_filters(query: WineQuery) -> Filters:
-    """Return the filters that a wine meets or not, whatever its values."""
+    """Return the filters for which the query has yes or no instead of values."""
     filters: Filters = {}
     if query.alcohol_free is not None:
         filters["alcohol_free"] = lambda entry: (
@@ -126,13 +129,17 @@ def _exclusions(query: WineQuery) -> Filters:
 
 
 def _has_value(field: str, values: Collection[str]) -> Predicate:
-    """Return whether a field of a wine has one of the values."""
+    """Return the predicate that a field of a wine has one of the values."""
     allowed = frozenset(values)
     return lambda entry: getattr(entry.wine, field) in allowed
 
 
 def _has_style(query: WineQuery) -> Predicate:
-    """Return whether a wine has one of the styles; an alcohol-free one, whether it looks so."""
+    """Return the predicate that a wine has one of the styles of a query.
+
+    If an alcohol-free wine is wanted, its style is "alcohol-free". Then its colour, or a word such
+    as "fizz", must tell the wanted style.
+    """
     styles: frozenset[str | None] = frozenset(query.styles)
     if not query.alcohol_free or Style.ALCOHOL_FREE in styles:
         return lambda entry: entry.wine.style in styles
@@ -142,7 +149,10 @@ def _has_style(query: WineQuery) -> Predicate:
 
 
 def _is_made_of(names: Sequence[str]) -> Predicate:
-    """Return whether one of the grapes is in a wine; of unknown grapes, whether it is named so."""
+    """Return the predicate that a wine has one of the grapes.
+
+    If the grapes of a wine are unknown, its name must mention one of them.
+    """
     grapes = frozenset(canonical_name("grapes", name) for name in names)
     phrases = _all_synonyms("grapes", names)
 
@@ -155,7 +165,10 @@ def _is_made_of(names: Sequence[str]) -> Predicate:
 
 
 def _is_not_made_of(names: Sequence[str]) -> Predicate:
-    """Return whether none of the grapes is in a wine; of unknown grapes, in its name or text."""
+    """Return the predicate that a wine has none of the grapes.
+
+    If the grapes of a wine are unknown, neither its name nor its text may mention one of them.
+    """
     is_made_of = _is_made_of(names)
     phrases = _all_synonyms("grapes", names)
 
@@ -168,12 +181,16 @@ def _is_not_made_of(names: Sequence[str]) -> Predicate:
 
 
 def _is_from(names: Sequence[str]) -> Predicate:
+    """Return the predicate that a wine is from one of the countries."""
     countries = frozenset(canonical_name("countries", name) for name in names)
     return lambda entry: entry.country in countries
 
 
 def _is_in_region(names: Sequence[str]) -> Predicate:
-    """Return whether a wine is from one of the regions; many lists tell it by the name only."""
+    """Return the predicate that a wine is from one of the regions.
+
+    The name of the wine is read, too: in many lists only the name tells the region.
+    """
     regions = _all_synonyms("regions", names)
 
     def is_in_region(entry: Entry) -> bool:
@@ -190,7 +207,10 @@ def _all_synonyms(kind: NameKind, names: Sequence[str]) -> list[str]:
 
 
 def _is_not_from(names: Sequence[str]) -> Predicate:
-    """Return whether a wine is from none of these places: requests mix up countries and regions."""
+    """Return the predicate that a wine is from none of these places.
+
+    Each place is tried as a country and as a region, because requests mix these up.
+    """
     is_from = _is_from(names)
     is_in_region = _is_in_region(names)
     return lambda entry: not (is_from(entry) or is_in_region(entry))
@@ -201,14 +221,17 @@ def _is_alcohol_free(entry: Entry) -> bool:
 
 
 def _is_at_most(entry: Entry, strength: float) -> bool:
-    """Return whether a wine is not stronger; an alcohol-free one of unknown strength has 0.5 %."""
+    """Return whether a wine has at most this strength, in % vol.
+
+    An alcohol-free wine of unknown strength is taken as one of `MAX_ALCOHOL_FREE`.
+    """
     if entry.wine.abv is None:
         return _is_alcohol_free(entry) and strength >= MAX_ALCOHOL_FREE
     return entry.wine.abv <= strength
 
 
 def _is_within_price(query: WineQuery) -> Predicate:
-    """Return whether the price of a wine is known and within all limits of a query."""
+    """Return the predicate that the price of a wine is known and within all limits of a query."""
 
     def in_euros(amount: float | None, otherwise: float) -> float:
         if amount is None:

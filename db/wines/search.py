@@ -1,6 +1,7 @@
 """Search the wines of the catalogue in memory.
 
-Hard filters exclude wines and soft filters rank them. A short result says which filters to relax.
+Hard filters leave wines out. Soft filters only rank them. A result with few wines says which
+filters the guest could relax.
 """
 
 from collections import defaultdict
@@ -16,20 +17,20 @@ from db.wines.ranking import choose_varied, extract_words, find_best, rank_by_pr
 from db.word_index import WordIndex
 
 MIN_WINES: Final = 3
-"""Results with fewer wines say which filters to relax."""
-UNTOLD_FILTERS: Final = frozenset({"in_stock_only", "not_ids"})
-"""Filters that say nothing of what is wanted: with these alone, a wine must match the text."""
+"""A result with fewer wines says which filters to relax."""
+UNTELLING_FILTERS: Final = frozenset({"in_stock_only", "not_ids"})
+"""Filters that do not say what is wanted. If a query has no others, its text must be matched."""
 NAME_FILTER: Final = "name"
 OFFER_FILTER: Final = "offer"
 MAX_CLOSEST: Final = 3
-"""How many other vintages, or similar names, are told if no wine has the name asked for."""
+"""How many similar wines are returned if no wine has the name that was asked for."""
 
 Matches = Mapping[int, float]
-"""How well wines match a text, by their numbers; others do not match it."""
+"""The wines that match a text, by their numbers, each with how well it matches."""
 
 
 class WineIndex:
-    """All wines, and what a search needs of them. It does not change."""
+    """All wines of the catalogue, and the indexes that a search needs. It does not change."""
 
     def __init__(self, wines: Sequence[Wine]) -> None:
         self.wines_by_id: Mapping[str, Wine] = {wine.id: wine for wine in wines}
@@ -41,7 +42,7 @@ class WineIndex:
         self._names = NameIndex(self._entries)
 
     def search(self, query: WineQuery) -> WineSearchResult:
-        """Find wines that pass every filter of `query`, best match first."""
+        """Return the wines that pass every hard filter of `query`, the best match first."""
         like = self.wines_by_id.get(query.like)
         if query.like and like is None:
             return WineSearchResult()
@@ -71,7 +72,7 @@ class WineIndex:
         return result
 
     def _match_text(self, text: str) -> Matches | None:
-        """Return the wines that match a text; None if it has no words that tell anything."""
+        """Return the wines that match a text, or None if no word of the text tells anything."""
         terms = extract_words(text)
         if not terms:
             return None
@@ -80,9 +81,9 @@ class WineIndex:
     def _select_entries(
         self, query: WineQuery, named: Collection[int] | None
     ) -> list[Entry]:
-        """Return the wines to search, each with the offer that the query asks for first.
+        """Return the wines to search: all, or only the `named` ones if the query asks for a name.
 
-        These are the `named` ones only, if the query asks for a name.
+        If the query asks for an offer, such as a glass, it is the first offer of each wine.
         """
         if named is None:
             entries = self._entries
@@ -97,7 +98,8 @@ class WineIndex:
             offered = put_offer_first(entry, query.offer)
             if offered is not None:
                 selected.append(offered)
-            elif query.name:  # a wine that is asked for by its name is told in any case
+            elif query.name:
+                # A guest who asks for a wine by its name is told about it in any case.
                 selected.append(entry)
         return selected
 
@@ -108,7 +110,7 @@ class WineIndex:
         entries: Sequence[Entry],
         found: Sequence[Entry],
     ) -> dict[str, int]:
-        """Return the number of wines without each filter, for filters whose removal adds wines."""
+        """Return, for each filter that costs wines, how many there would be without it."""
         counts = narrowing.count_relaxed(entries)
         if query.offer is not None and not query.name:
             counts[OFFER_FILTER] = len(narrowing.find(self._entries))
@@ -117,22 +119,23 @@ class WineIndex:
     def _find_similar(
         self, name: str, narrowing: "_Narrowing"
     ) -> dict[str, tuple[Wine, ...]]:
-        """Return the wines that come near a name that no wine has, as fields of a result.
+        """Return the wines that are most like a name that no wine has, as a field of a result.
 
-        These are other vintages, or wines that a longer text mentions, or those with similar names.
-        All pass the other filters.
+        These are other vintages of the wine. If there are none, these are wines that the name
+        mentions within a longer text, or else wines with a similar name. They pass all other
+        filters.
         """
-        ways = {
+        similar_numbers = {
             "other_vintages": sorted(self._names.find_other_vintages(name)),
             "mentioned": self._names.find_mentioned(name),
             "closest": self._names.find_closest(name),
         }
-        for field, numbers in ways.items():
-            near = narrowing.select_but_for_name(self._entries_of(numbers))
-            if near:
-                in_stock_first = sorted(near, key=lambda entry: not entry.in_stock)
-                closest = in_stock_first[:MAX_CLOSEST]
-                return {field: tuple([entry.wine for entry in closest])}
+        for field, numbers in similar_numbers.items():
+            similar = narrowing.select_without_name(self._entries_of(numbers))
+            if similar:
+                in_stock_first = sorted(similar, key=lambda entry: not entry.in_stock)
+                shown = in_stock_first[:MAX_CLOSEST]
+                return {field: tuple([entry.wine for entry in shown])}
         return {}
 
     def _entries_of(self, numbers: Iterable[int]) -> list[Entry]:
@@ -142,10 +145,10 @@ class WineIndex:
 def _split_by_allergens(
     found: Sequence[Entry], query: WineQuery, soft: Filters
 ) -> Sequence[Sequence[Entry]]:
-    """Return the wines that are known to lack what the query avoids, then the others.
+    """Return the wines in groups, those first that are known to lack the allergens to avoid.
 
-    What a label does not declare may be in a wine all the same, so such wines come later. But a
-    wine that suits the dish and must be asked about comes before one that does not suit it.
+    An allergen that a list does not tell may be in a wine all the same: the guest must ask. But a
+    wine that meets the soft filters comes before one that does not, even if the guest must ask.
     """
     avoided = {*query.without_allergens}
     if query.vegan:
@@ -173,7 +176,7 @@ def _split_by_allergens(
 class _Narrowing:
     """The filters of a query, and the numbers of the wines that match its text and its name.
 
-    `matches` is None if the query has no text, `named` if it has no name.
+    `matches` is None if the query has no text. `named` is None if the query has no name.
     """
 
     def __init__(
@@ -199,8 +202,8 @@ class _Narrowing:
             passing = [entry for entry in passing if is_met(entry)]
         return self._select_matching(passing, {*self._hard})
 
-    def select_but_for_name(self, entries: Sequence[Entry]) -> list[Entry]:
-        """Return the wines that pass all hard filters but the name."""
+    def select_without_name(self, entries: Sequence[Entry]) -> list[Entry]:
+        """Return the wines that pass all hard filters except the name."""
         passing = list(entries)
         for name, is_met in self._hard.items():
             if name != NAME_FILTER:
@@ -208,36 +211,41 @@ class _Narrowing:
         return passing
 
     def count_relaxed(self, entries: Sequence[Entry]) -> dict[str, int]:
-        """Return the number of wines without each hard filter but the name."""
+        """Return, for each hard filter except the name, how many wines there are without it."""
         passing: list[Entry] = []
-        failing_one: defaultdict[str, list[Entry]] = defaultdict(list)
+        # The wines that fail a single filter, by that filter.
+        failing_only: defaultdict[str, list[Entry]] = defaultdict(list)
         for entry in entries:
             unmet = self._find_unmet(entry)
             if not unmet:
                 passing.append(entry)
             elif len(unmet) == 1:
-                failing_one[unmet[0]].append(entry)
+                failing_only[unmet[0]].append(entry)
         counts: dict[str, int] = {}
         for name in self._hard:
             if name == NAME_FILTER:
                 continue
             other_filters = {*self._hard} - {name}
-            found = self._select_matching(passing + failing_one[name], other_filters)
+            found = self._select_matching(passing + failing_only[name], other_filters)
             counts[name] = len(found)
         return counts
 
     def _find_unmet(self, entry: Entry) -> list[str]:
-        """Return the hard filters that a wine does not meet: none, one, or the first two."""
+        """Return the first hard filters that a wine does not meet, two at most."""
         unmet: list[str] = []
         for name, is_met in self._hard.items():
             if not is_met(entry):
                 unmet.append(name)
-                if len(unmet) == 2:  # no single filter is in its way
+                if len(unmet) == 2:
+                    # To relax one filter does not help this wine: the others need not be tried.
                     break
         return unmet
 
     def list_unmet(self, entries: Sequence[Entry]) -> dict[str, tuple[str, ...]]:
-        """Return the soft filters that wines do not meet, and the offer, by ids of the wines."""
+        """Return the soft filters that each wine does not meet, by the ids of the wines.
+
+        Among them is the offer, if the wine has not the kind that was asked for.
+        """
         unmet: dict[str, tuple[str, ...]] = {}
         offer = self._query.offer
         for entry in entries:
@@ -249,10 +257,10 @@ class _Narrowing:
         return unmet
 
     def _select_matching(self, entries: list[Entry], hard: set[str]) -> list[Entry]:
-        """Return the wines that match the text, if the filters say nothing of what is wanted."""
+        """Return the wines that match the text. If filters say what is wanted, return all wines."""
         if self._matches is None or self._query.like:
             return entries
-        telling_filters = {*hard, *self.soft} - UNTOLD_FILTERS
+        telling_filters = {*hard, *self.soft} - UNTELLING_FILTERS
         if telling_filters:
             return entries
         return [entry for entry in entries if entry.number in self._matches]

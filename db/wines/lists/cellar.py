@@ -56,7 +56,7 @@ class CellarFile:
     """The bottles in a file.
 
     `unread_count` is the number of rows that could not be read. `columns` pairs the names of the
-    columns that were used with their fields; empty for a plain list.
+    columns that were used with their fields. A plain list has none.
     """
 
     items: list[CellarItem] = field(default_factory=list)
@@ -65,7 +65,7 @@ class CellarFile:
 
 
 def read_cellar(data: bytes) -> CellarFile:
-    """Return the bottles in a CSV file, a workbook, or a list with one wine a line.
+    """Return the bottles in a CSV file, a workbook, or a text with one wine on each line.
 
     Raises:
         CatalogueFileError: the file cannot be read, or is not a wine list.
@@ -75,7 +75,7 @@ def read_cellar(data: bytes) -> CellarFile:
     used_columns: dict[str, str] = {}
     unread_count = 0
     for table in tables:
-        columns = _match(table)
+        columns = _find_columns(table)
         if not _is_cellar(table, columns):
             continue
         for title, column in zip(table.titles, columns, strict=True):
@@ -101,9 +101,9 @@ def read_cellar(data: bytes) -> CellarFile:
 
 
 def read_lines(data: bytes) -> CellarFile:
-    """Return the bottles of a list like "6 Barolo 2016 45", with one wine a line.
+    """Return the bottles of a text with one wine on each line, such as "6 Barolo 2016 45".
 
-    A table is no such list: most of its lines have a delimiter.
+    Return no bottles for any other text, or for a table.
     """
     if data.startswith(WORKBOOK_SIGNATURE):
         return CellarFile()
@@ -115,8 +115,8 @@ def read_lines(data: bytes) -> CellarFile:
         if not line:
             continue
         item = parse_cellar_item(line)
-        has_number = line[0].isdecimal()  # of bottles
-        if item and (has_number or item.wine.get("vintage")):
+        has_bottle_count = line[0].isdecimal()
+        if item and (has_bottle_count or item.wine.get("vintage")):
             _add(item, items)
         else:
             unread_count += 1
@@ -127,7 +127,7 @@ def read_lines(data: bytes) -> CellarFile:
     return CellarFile(list(items.values()), unread_count)
 
 
-def _match(table: Table) -> list[str]:
+def _find_columns(table: Table) -> list[str]:
     """Return the field of each column, "" for an unused column."""
     fields = [name for name, known in wine_fields().items() if known.in_cellar]
     fields += OWN_FIELDS
@@ -136,7 +136,7 @@ def _match(table: Table) -> list[str]:
 
 
 def _is_cellar(table: Table, columns: Sequence[str]) -> bool:
-    """Return whether a table has names, and those of its first rows are of wines."""
+    """Return whether a table has a column of names, and the first names are names of wines."""
     if "name" not in columns:
         return False
     names: list[str] = []
@@ -148,9 +148,10 @@ def _is_cellar(table: Table, columns: Sequence[str]) -> bool:
 
 
 def _distinct(rows: Sequence[Row], columns: Sequence[str]) -> Iterator[dict[str, str]]:
-    """Yield the cells of rows by field; what a file says twice only once.
+    """Yield the cells of each row by field. Skip a row that the file has twice.
 
-    A bottle with a barcode is one bottle. With counts, the same row twice is a copy.
+    A barcode stands for one bottle, so the same barcode again is the same bottle. If a table counts
+    bottles, the same row again is a copy. Without counts, it is another bottle of the same wine.
     """
     seen_barcodes: set[str] = set()
     seen_rows: set[tuple[str, ...]] = set()
@@ -169,7 +170,10 @@ def _distinct(rows: Sequence[Row], columns: Sequence[str]) -> Iterator[dict[str,
 
 
 def _add(item: CellarItem, items: dict[str, CellarItem]) -> None:
-    """Add bottles to those of the same wine; places are joined, other facts are the first ones."""
+    """Add an item to `items`. If the wine is there already, add its bottles to those.
+
+    Then the places are joined. Of other facts, the first one stays.
+    """
     if item.count <= 0:
         return
     known = items.get(item.key)
@@ -193,7 +197,10 @@ def _add(item: CellarItem, items: dict[str, CellarItem]) -> None:
 
 
 def _to_bottles(row: Mapping[str, str]) -> CellarItem:
-    """Return the bottles of a row; guess missing and unreadable cells from the wine's name."""
+    """Return the bottles of a row.
+
+    Missing and unreadable cells are guessed from the wine's name.
+    """
     count = _read_number(row.get("count", ""))
     first_year, last_year = _read_window(row)
     return to_cellar_item(
@@ -209,15 +216,15 @@ def _to_bottles(row: Mapping[str, str]) -> CellarItem:
 
 
 def _to_wine(row: Mapping[str, str]) -> Wine:
-    """Return the wine of a row; the producer and the country only if the row has them."""
+    """Return the wine of a row. It has a producer and a country only if the row has them."""
     cells = dict(row)
     title, vintage = take_vintage(row["name"])
-    dateless_name = " ".join(title.split())
-    if dateless_name and "vintage" not in row:
-        cells["name"] = dateless_name
+    name_without_vintage = " ".join(title.split())
+    if name_without_vintage and "vintage" not in row:
+        cells["name"] = name_without_vintage
         cells["vintage"] = vintage
     guess = _guess(f"{cells['name']} {row.get('region', '')} {row.get('grapes', '')}")
-    # What a wine must have, for the cells that are missing or unreadable.
+    # A wine must have these. The readable cells of the row replace them below.
     used = {
         "id": "own",
         "producer": cells["name"],
@@ -240,7 +247,7 @@ def _to_wine(row: Mapping[str, str]) -> Wine:
     return wine.model_copy(update=changes)
 
 
-# A bottle has a row in some exports, so the same cells come many times.
+# Some exports have a row for each bottle, so that the same cells come many times.
 _is_readable = lru_cache(MAX_CACHED_CELLS)(is_readable)
 
 
@@ -250,7 +257,7 @@ def _guess(name: str) -> Wine:
 
 
 def _read_price(row: Mapping[str, str]) -> str:
-    """Return the cell of a price; CellarTracker exports an unknown one as 0."""
+    """Return the cell of a price, or "" for 0: CellarTracker writes that for an unknown price."""
     price = row.get("price", "")
     digits = filter(str.isdecimal, price)
     if all(digit == "0" for digit in digits):
@@ -259,7 +266,7 @@ def _read_price(row: Mapping[str, str]) -> str:
 
 
 def _read_size(row: Mapping[str, str]) -> int | None:
-    """Return the size of a bottle in millilitres if it is not the usual one."""
+    """Return the size of a bottle in millilitres, or None if it is unknown or the usual one."""
     packing = read_packing(row.get("size", ""))
     if packing is None:
         packing = read_packing(row["name"])
@@ -272,7 +279,7 @@ def _read_size(row: Mapping[str, str]) -> int | None:
 
 
 def _read_place(row: Mapping[str, str]) -> str:
-    """Return where bottles lie: the location and the bin."""
+    """Return where the bottles lie, from the cells of the location and the bin."""
     parts: list[str] = []
     for column in ("location", "bin"):
         part = row.get(column, "")
@@ -290,7 +297,7 @@ def _read_number(cell: str) -> int | None:
 
 
 def _read_window(row: Mapping[str, str]) -> tuple[int | None, int | None]:
-    """Return the years of a drinking window, from two columns or from one: "2022 - 2035"."""
+    """Return the years of a drinking window, from two columns, or from one: "2022 - 2035"."""
     first = _read_year(row.get("drink_from", ""))
     last = _read_year(row.get("drink_until", ""))
     if first or last:
@@ -302,7 +309,7 @@ def _read_window(row: Mapping[str, str]) -> tuple[int | None, int | None]:
 
 
 def _read_year(cell: str) -> int | None:
-    """Return a year of a drinking window; CellarTracker exports an unknown one as 9999."""
+    """Return a year of a drinking window, or None. CellarTracker writes 9999 if it is unknown."""
     year = _read_number(cell)
     if year in YEARS:
         return year

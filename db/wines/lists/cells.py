@@ -1,4 +1,4 @@
-"""Read cells as people write them: numbers, currencies, styles, lists, words of seven languages."""
+"""Read cells as people write them: numbers, currencies, styles and words of seven languages."""
 
 from collections.abc import Callable, Collection, Mapping
 from enum import StrEnum
@@ -28,11 +28,11 @@ NUMBER: Final = pattern(
 MAX_NOTE_CHARS: Final = 5_000
 LIST_SEPARATORS: Final = str.maketrans(dict.fromkeys(",/|&+\n", ";"))
 ABSENT: Final = frozenset({"", "-", "–", "—", "x", "/"})
-"""What a cell holds where a wine is not offered in this way, as by the glass."""
+"""What a cell holds if a wine is not offered in the way of its column, such as by the glass."""
 
 
 def read_number(text: str) -> str:
-    """Return a number in Python's format; return any other text unchanged."""
+    """Return a number in Python's format. Return any other text unchanged."""
     number = NUMBER.match(text)
     if number is None:
         return text
@@ -47,7 +47,7 @@ def is_number(text: str) -> bool:
 
 
 def find_currency(text: str) -> Currency | None:
-    """Return the currency in a text like `Preis (CHF)` or `12 €`; None if there is none."""
+    """Return the currency in a text like `Preis (CHF)` or `12 €`, or None."""
     words_and_signs = [*normalize(text).split(), *text]
     for part in words_and_signs:
         currency = parse_currency(part)
@@ -85,7 +85,10 @@ def read_count(text: str) -> int | None:
 
 
 def read_stock(text: str) -> str:
-    """Return "yes" or "no" for a word or a number of bottles, or else the word."""
+    """Return "yes" or "no" for a number of bottles or a word such as "sold out".
+
+    Return an unknown word as it is.
+    """
     count = read_count(text)
     if count is None:
         return translate_word("words", text)
@@ -112,7 +115,7 @@ def read_country(text: str) -> str:
 
 
 def split_list(text: str, read: Callable[[str], str] = str.lower) -> list[str]:
-    """Return the unique items of a list, each converted by `read`."""
+    """Return the items of a list in a cell, each converted by `read`, none of them twice."""
     items: list[str] = []
     for part in text.translate(LIST_SEPARATORS).split(";"):
         item = read(part.strip(" ."))
@@ -122,7 +125,7 @@ def split_list(text: str, read: Callable[[str], str] = str.lower) -> list[str]:
 
 
 def strip_percentage(grape: str) -> str:
-    """Return the name of a grape without its share: "95% Sangiovese"."""
+    """Return the name of a grape without its share: "Sangiovese" for "95% Sangiovese"."""
     words = [word for word in grape.split() if not word[:1].isdecimal()]
     return " ".join(words)
 
@@ -133,13 +136,19 @@ def read_allergen(text: str) -> str:
 
 
 def make_slug(text: str) -> str:
-    """Return an id in lower-case ASCII, such as `trimbach-riesling-2021`; it may be empty."""
+    """Return an id in lower-case ASCII, such as `trimbach-riesling-2021`.
+
+    Words in other alphabets are left out, so that it may be empty.
+    """
     words = [word for word in normalize(text).split() if word.isascii()]
     return "-".join(words)
 
 
 def read_cell(field: str, text: str) -> object:
-    """Return what a cell says of a field of `Wine`: by its own reader, or else by its type."""
+    """Return the value that a cell gives for a field of `Wine`, to be validated by the model.
+
+    The field's own reader reads the cell. A field without one is read by its type.
+    """
     reader = CELL_READERS.get(field)
     if reader:
         return reader(text)
@@ -147,13 +156,13 @@ def read_cell(field: str, text: str) -> object:
     if get_origin(annotation) is tuple:
         return split_list(text)
     # `int | None` has the arguments `int` and `NoneType`, `int` has none.
-    kinds = get_args(annotation) or (annotation,)
-    kind = kinds[0]
-    if issubclass(kind, bool):
+    types = get_args(annotation) or (annotation,)
+    value_type = types[0]
+    if issubclass(value_type, bool):
         return translate_word("words", text)
-    if issubclass(kind, int | float):
+    if issubclass(value_type, int | float):
         return read_number(text)
-    if issubclass(kind, StrEnum):
+    if issubclass(value_type, StrEnum):
         return canonicalize(text)
     return text
 
@@ -172,4 +181,4 @@ CELL_READERS: Final[Mapping[str, Callable[[str], object]]] = {
     "notes": lambda text: cut(text, MAX_NOTE_CHARS),
     "allergens": lambda text: split_list(text, read_allergen),
 }
-"""How the cells of a field are read that its type does not tell."""
+"""The readers of fields for which the type does not tell how a cell is read."""

@@ -27,14 +27,14 @@ from db.wines.lists.tables import Table, read_tables
 
 MAX_LIST_BYTES: Final = 50_000_000
 READ_SECONDS: Final = 120
-"""Processor time for the list of a shop; 20,000 wines need some 40."""
+"""How much processor time a list may take. A list of 20,000 wines needs about 40 s."""
 DEFAULT_ALLERGENS: Final = "sulphites"
-"""What wines contain if no column of their table tells allergens."""
+"""What wines contain if their table has no column for allergens."""
 DEFAULT_LANGUAGE: Final = "en"
 MAX_DETECTED_CHARS: Final = 20_000
-"""The part of all notes of a list by which their language is detected."""
+"""How many characters of all notes of a list are read to detect their language."""
 LINE_ENDS: Final = (b"\n", b"\r", b"\n\x00", b"\r\x00")
-"""How a text that was written whole mostly ends, in UTF-16 too."""
+"""How most texts end that were written to their end. The last two are in UTF-16."""
 SHOP_READERS: Final = {"shopify": read_shopify, "woocommerce": read_woocommerce}
 
 
@@ -42,11 +42,11 @@ SHOP_READERS: Final = {"shopify": read_shopify, "woocommerce": read_woocommerce}
 class CatalogueFile:
     """The wines of a file, what was left out of it, and the problems of its other rows.
 
-    `profile` is the program that made it, `read_as` the encoding or "a workbook". `columns` pairs
-    each column name with what it was read as, "" if it is unused. `derived` names the fields of
-    each wine, by its id, that the file does not tell; `told` names those that a model filled in.
-    `suggestions` are the fields that unused columns look like. `source` identifies later versions
-    of the list.
+    `profile` is the program that made the file, `read_as` the encoding or "a workbook". `columns`
+    pairs the name of each column with the field as which it was read, "" if it is unused. `derived`
+    has, by the id of a wine, the fields that were guessed because the file does not tell them.
+    `told` has those that a model filled in. `suggestions` has the fields that unused columns look
+    like. `source` is a name that all versions of the list share.
     """
 
     wines: tuple[Wine, ...]
@@ -64,7 +64,7 @@ class CatalogueFile:
 
     @property
     def is_by_model(self) -> bool:
-        """Return whether a model read the file, or told something of its wines."""
+        """Return whether a model has read the file, or has told something about its wines."""
         return self.profile == READ_BY_MODEL or bool(self.told)
 
     @property
@@ -75,7 +75,10 @@ class CatalogueFile:
     def with_told(
         self, cells_by_id: Mapping[str, Mapping[str, str]]
     ) -> "CatalogueFile":
-        """Return the file with the facts that a model told of wines, given as cells of a list."""
+        """Return the file with what a model has told about its wines.
+
+        `cells_by_id` has the facts as cells of a list, by the ids of the wines.
+        """
         wines: list[Wine] = []
         for wine in self.wines:
             values = wine.model_dump()
@@ -96,9 +99,9 @@ def read_catalogue(path: Path) -> CatalogueFile:
 
 
 async def read_catalogue_safely(path: Path, currency: str = "") -> CatalogueFile:
-    """Return the wines of a file from outside, which is parsed in a process with limits.
+    """Return the wines of a file from outside. It is parsed in a process with limits.
 
-    `currency` is that of prices without one.
+    `currency` is the currency of prices that name none.
 
     Raises:
         CatalogueFileError: the file cannot be read, or is not a wine list.
@@ -134,7 +137,7 @@ def read_list_bytes(path: Path) -> bytes:
     """Return the content of a list.
 
     Raises:
-        CatalogueFileError: it is no regular file, too large, or cannot be read.
+        CatalogueFileError: it is not a regular file, is too large, or cannot be read.
     """
     try:
         return read_regular_file(path, MAX_LIST_BYTES)
@@ -143,7 +146,7 @@ def read_list_bytes(path: Path) -> bytes:
 
 
 def source_of(path: Path) -> str:
-    """Return the name that versions of a list share: that of "List 2026-10.csv" is "list"."""
+    """Return the name that all versions of a list share: "list" for "List 2026-10.csv"."""
     words: list[str] = []
     for word in normalize(path.stem).split():
         if not any(map(str.isdigit, word)):
@@ -154,7 +157,7 @@ def source_of(path: Path) -> str:
 def parse_catalogue(
     data: bytes, source: str = "", currency: Currency | None = None
 ) -> CatalogueFile:
-    """Return the wines of a file with unique ids, and the problems of its other rows.
+    """Return the wines of a file, and the problems of its other rows.
 
     Raises:
         CatalogueFileError: the file cannot be read, or is not a wine list.
@@ -174,7 +177,7 @@ def parse_catalogue(
 
 
 def _ends_within_row(tables: Sequence[Table]) -> bool:
-    """Return whether only the last row of a text has fewer cells than the header."""
+    """Return whether the last row of a text, and no other, has fewer cells than the header."""
     if len(tables) != 1:
         return False
     (table,) = tables
@@ -189,7 +192,7 @@ def _ends_within_row(tables: Sequence[Table]) -> bool:
 def check_reading(
     reading: Reading, source: str, currency: Currency | None
 ) -> CatalogueFile:
-    """Return the completed and checked wines of what was read of a file."""
+    """Return the wines that a profile has read, completed and checked."""
     checked = _check_wines(reading, currency)
     return CatalogueFile(
         wines=_set_notes_language(checked.wines.values()),
@@ -206,7 +209,7 @@ def check_reading(
 
 @dataclass(frozen=True, slots=True)
 class _Checked:
-    """The valid wines of a list by id, the fields that were derived of each, and the problems."""
+    """The valid wines of a list, by id, with the fields that were derived, and the problems."""
 
     wines: dict[str, Wine] = field(default_factory=dict)
     derived: dict[str, tuple[str, ...]] = field(default_factory=dict)
@@ -236,7 +239,7 @@ def _check_wines(reading: Reading, currency: Currency | None) -> _Checked:
 
 
 def _set_notes_language(wines: Collection[Wine]) -> tuple[Wine, ...]:
-    """Return the wines with the language of all their notes together."""
+    """Return the wines, each with the language in which the notes of the list are written."""
     all_notes = " ".join([wine.notes for wine in wines])
     language = detect_language(all_notes[:MAX_DETECTED_CHARS]) or DEFAULT_LANGUAGE
     changes = {"notes_language": language}
@@ -244,7 +247,7 @@ def _set_notes_language(wines: Collection[Wine]) -> tuple[Wine, ...]:
 
 
 def _tells_currency(reading: Reading) -> bool:
-    """Return whether a price has a currency, or there are no prices."""
+    """Return whether a price names its currency, or whether there are no prices."""
     has_prices = False
     for listed in reading.listed:
         for offer in listed.offers:

@@ -1,4 +1,4 @@
-"""Read what is sold from texts such as "Magnum 1,5 l", "6 x 0,75 l" and "Glas 0,1l"."""
+"""Read in what a wine is sold from texts such as "Magnum 1,5 l", "6 x 0,75 l" and "Glas 0,1l"."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -21,57 +21,60 @@ COUNT: Final = pattern(
 )
 """The number of bottles in a case: "6er Karton", "case of 12", "6 bottles"."""
 MILLILITRES: Final = {"ml": 1, "cl": 10, "dl": 100}
-"""Other units are litres."""
+"""The millilitres in a unit. All other units that `SIZE` reads are names of the litre."""
+MILLILITRES_OF_LITRE: Final = 1000
 USUAL_SIZES: Final = {
     OfferKind.BOTTLE: 750,
     OfferKind.HALF: 375,
     OfferKind.MAGNUM: 1500,
 }
-LARGEST: Final = (
+SHOP_KINDS: Final = (
     (250, OfferKind.PICCOLO),
     (400, OfferKind.HALF),
     (1000, OfferKind.BOTTLE),
     (1500, OfferKind.MAGNUM),
 )
-"""What is sold in a shop up to a size, in millilitres; beyond, it is a large bottle."""
-LARGEST_SERVED: Final = ((250, OfferKind.GLASS), (500, OfferKind.CARAFE))
-"""What is poured in a restaurant up to a size, except the half bottle."""
+"""The largest size, in millilitres, of each kind that a shop sells. More is a large bottle."""
+SERVED_KINDS: Final = ((250, OfferKind.GLASS), (500, OfferKind.CARAFE))
+"""The largest size, in millilitres, of each kind that a restaurant pours."""
 MAX_ML: Final = 100_000
 NAMES_OF_WINES: Final = frozenset({"demi", "imperial", "imperiale"})
-"""Kinds only if nothing else is said: "Demi-Sec" and "Brut Impérial" are names of wines."""
+"""Words that name a bottle only if they stand alone. "Demi-Sec" and "Brut Impérial" are wines."""
 
 
 @dataclass(frozen=True, slots=True)
 class Packing:
-    """Says what is sold; `size_ml` is None if it is unknown or the usual one of its kind."""
+    """In what a wine is sold. `size_ml` is None if it is unknown, or usual for the kind."""
 
     kind: OfferKind
     size_ml: int | None = None
 
 
 def read_packing(text: str, *, is_served: bool = False) -> Packing | None:
-    """Return what a text says is sold, or None. `is_served` is for the columns of restaurants."""
+    """Return in what a text says that a wine is sold, or None if it does not say it.
+
+    If `is_served`, the text is the name of a column in a restaurant's list.
+    """
+    size_ml = _read_size(text, is_served=is_served)
+    bottle_count = _count_bottles(text)
+    if bottle_count > 1:
+        bottle_ml = size_ml or USUAL_SIZES[OfferKind.BOTTLE]
+        return Packing(OfferKind.CASE, bottle_count * bottle_ml)
     kind = _read_kind(text)
-    size_ml = _read_size(text)
-    if size_ml is None and is_served and not SIZE.search(text):
-        size_ml = _read_litres(text)
-    bottles = _count_bottles(text)
-    if bottles > 1:
-        size_of_one = size_ml or USUAL_SIZES[OfferKind.BOTTLE]
-        return Packing(OfferKind.CASE, bottles * size_of_one)
-    if size_ml is None:
-        return Packing(kind) if kind else None
+    if kind is None and size_ml is None:
+        return None
     if kind is None:
-        kind = _kind_of_size(size_ml, is_served=is_served)
-    if kind is OfferKind.BOTTLE:  # said of a magnum too
+        kind = _kind_of_size(size_ml or 0, is_served=is_served)
+    elif kind is OfferKind.BOTTLE and size_ml:
+        # People call a magnum a bottle, too.
         kind = _kind_of_size(size_ml, is_served=False)
     if size_ml == USUAL_SIZES.get(kind):
-        return Packing(kind)
+        size_ml = None
     return Packing(kind, size_ml)
 
 
 def strip_packing(text: str) -> str:
-    """Return a title without its size, and without a word for what is sold at its end."""
+    """Return a title without its size, and without words such as "Magnum" at its end."""
     without_size = SIZE.sub(" ", text)
     tokens = COUNT.sub(" ", without_size).split()
     while len(tokens) > 1 and _is_packing_word(tokens[-1]):
@@ -90,50 +93,51 @@ def _read_kind(text: str) -> OfferKind | None:
     without_size = normalize(SIZE.sub(" ", text))
     for kind, names in load_words()["kinds"].items():
         for name in names:
-            may_be_of_a_wine = name in NAMES_OF_WINES and name != without_size
-            if f" {name} " in padded and not may_be_of_a_wine:
+            may_name_a_wine = name in NAMES_OF_WINES and name != without_size
+            if f" {name} " in padded and not may_name_a_wine:
                 return OfferKind(kind)
     return None
 
 
-def _read_size(text: str) -> int | None:
-    """Return the size in a text like "75cl" or "6 x 0,75 l", in millilitres, or None."""
+def _read_size(text: str, *, is_served: bool) -> int | None:
+    """Return the size of one bottle or glass in millilitres, or None."""
     size = SIZE.search(text)
-    if size is None:
-        return None
-    amount = float(size[2].replace(",", "."))
-    millilitres = round(amount * MILLILITRES.get(size[3].lower(), 1000))
-    if 0 < millilitres <= MAX_ML:
-        return millilitres
-    return None
-
-
-def _read_litres(text: str) -> int | None:
-    """Return the size in a text like "Glas 0,1", in millilitres, or None."""
-    litres = LITRES.search(text)
+    if size:
+        unit_ml = MILLILITRES.get(size[3].lower(), MILLILITRES_OF_LITRE)
+        size_ml = round(_to_float(size[2]) * unit_ml)
+        return size_ml if 0 < size_ml <= MAX_ML else None
+    litres = LITRES.search(text) if is_served else None
     if litres is None:
         return None
-    return round(1000 * float(litres[1].replace(",", ".")))
+    return round(_to_float(litres[1]) * MILLILITRES_OF_LITRE)
+
+
+def _to_float(number: str) -> float:
+    return float(number.replace(",", "."))
 
 
 def _count_bottles(text: str) -> int:
-    """Return the number of bottles in a case, 1 if the text names none."""
+    """Return the number of bottles in a case, or 1 if the text does not name a case."""
+    numbers: list[str | None] = []
     size = SIZE.search(text)
-    if size and size[1]:
-        return int(size[1])
+    if size:
+        numbers.append(size[1])
     count = COUNT.search(text)
-    if count is None:
-        return 1
-    number = count[1] or count[2] or count[3]
-    return int(number)
+    if count:
+        numbers += count.groups()
+    for number in numbers:
+        if number:
+            return int(number)
+    return 1
 
 
 def _kind_of_size(size_ml: int, *, is_served: bool) -> OfferKind:
+    # A restaurant's half bottle has the size of a small carafe.
     if is_served and size_ml != USUAL_SIZES[OfferKind.HALF]:
-        for largest, kind in LARGEST_SERVED:
-            if size_ml <= largest:
+        for largest_ml, kind in SERVED_KINDS:
+            if size_ml <= largest_ml:
                 return kind
-    for largest, kind in LARGEST:
-        if size_ml <= largest:
+    for largest_ml, kind in SHOP_KINDS:
+        if size_ml <= largest_ml:
             return kind
     return OfferKind.LARGE

@@ -1,4 +1,4 @@
-"""Check the cells of a listed wine; say what is wrong with them."""
+"""Check the cells of a listed wine, and say what is wrong with them."""
 
 import zlib
 from collections.abc import Iterator, Mapping
@@ -34,26 +34,29 @@ from db.wines.lists.words import load_words
 ID: Final = pattern(r"\A[a-z0-9._-]{1,100}\z")
 """The id of a wine, such as "trimbach-riesling-2021"."""
 PLACEHOLDERS: Final = {"name": "a", "producer": "a", "country": "a", "style": "red"}
-"""The other cells of a row of which a single cell is tried."""
+"""Valid cells that complete a row, to try whether one other cell can be read."""
 OFFER_FIELDS: Final = frozenset({"price", "currency", "in_stock"})
+"""Columns that are about an offer of the wine, not about the wine."""
 
 
 def _check_id(text: str) -> str:
-    if ID.match(text):
-        return text
-    raise ValueError(
-        "needs an id of the letters a-z, digits, '-', '.' and '_', at most 100"
-    )
+    if not ID.match(text):
+        raise ValueError(
+            "needs an id of the letters a-z, digits, '-', '.' and '_', at most 100"
+        )
+    return text
 
 
 def _read_vintage(text: str) -> int | None:
     if normalize(text) in load_words()["words"]["no_vintage"]:
         return None
     year = text.removesuffix(".0")
-    if is_year(year):
-        return int(year)
-    this_year = datetime.now(UTC).year
-    raise ValueError(f"is not a year from {OLDEST_VINTAGE} to {this_year}, empty or NV")
+    if not is_year(year):
+        newest = datetime.now(UTC).year
+        raise ValueError(
+            f"is not a year from {OLDEST_VINTAGE} to {newest}, empty or NV"
+        )
+    return int(year)
 
 
 class ListedOffer(Offer):
@@ -65,7 +68,7 @@ class ListedOffer(Offer):
 
 
 class ListRow(Wine):
-    """A row of a wine list, validated from the cells; empty cells get the defaults of `Wine`."""
+    """A row of a wine list, validated from its cells. Empty cells get the defaults of `Wine`."""
 
     model_config = ConfigDict(allow_inf_nan=False)
 
@@ -77,25 +80,28 @@ class ListRow(Wine):
     @model_validator(mode="before")
     @classmethod
     def _read(cls, cells: dict[str, Any]) -> dict[str, object]:
-        """Read each cell; derive a missing id, and the colour if the style tells it."""
-        read: dict[str, object] = {}
+        """Read each cell. Make an id if there is none, and take the colour from the style."""
+        values: dict[str, object] = {}
         for field, cell in cells.items():
             if isinstance(cell, str) and field in Wine.model_fields:
-                read[field] = read_cell(field, cell)
+                values[field] = read_cell(field, cell)
             else:
-                read[field] = cell
-        if "id" not in read:
-            read["id"] = make_id(cells)
+                # Offers come read already.
+                values[field] = cell
+        if "id" not in values:
+            values["id"] = make_id(cells)
         colour = read_colour(cells.get("colour") or cells.get("style", ""))
+        # An unknown word in the column of colours is kept, so that it is reported as a problem.
         if "colour" in cells or colour in set(Colour):
-            read["colour"] = colour
-        return read
+            values["colour"] = colour
+        return values
 
 
 def make_id(cells: Mapping[str, str]) -> str:
     """Return an id made of producer, name and vintage, such as `trimbach-riesling-2021`.
 
-    Words in other alphabets are told apart by a checksum.
+    An id has only Latin letters. If the title has others, its checksum tells the wine from others.
+    Return "" if the cells have no title.
     """
     title = normalize(f"{cells.get('producer', '')} {cells.get('name', '')}")
     if not title:
@@ -114,9 +120,9 @@ def make_id(cells: Mapping[str, str]) -> str:
 def check_listed(
     listed: ListedWine, cells: Mapping[str, str], currency: Currency | None
 ) -> Wine:
-    """Return the wine of a row with completed `cells`.
+    """Return the wine of a row. `cells` are its cells, with what was derived.
 
-    `currency` is that of prices without one, None if nobody knows.
+    `currency` is the currency of prices that name none, or None if it is not known.
 
     Raises:
         ValidationError: a cell is unreadable, or the name is missing.
@@ -128,7 +134,7 @@ def check_listed(
 def parse_cells(
     cells: Mapping[str, str], offers: list[dict[str, object]] | None = None
 ) -> Wine:
-    """Return the wine of a row, whose cells are given by field.
+    """Return the wine of a row. `cells` are by field, `offers` are its offers as already read.
 
     Raises:
         ValidationError: a cell is unreadable, or the name is missing.
@@ -146,11 +152,13 @@ def parse_cells(
 def read_offer(
     offer: OfferCells, currency: Currency | None = None
 ) -> dict[str, object]:
-    """Return the fields of an offer; those that the file does not tell keep their defaults."""
+    """Return the fields of an offer. Those that the file does not tell are left out."""
     fields: dict[str, object] = {"kind": offer.kind, "size_ml": offer.size_ml}
-    told_currency = find_currency(offer.price) or find_currency(offer.currency)
-    if told_currency or currency:
-        fields["currency"] = told_currency or currency
+    known_currency = (
+        find_currency(offer.price) or find_currency(offer.currency) or currency
+    )
+    if known_currency:
+        fields["currency"] = known_currency
     elif offer.currency:
         fields["currency"] = offer.currency.upper()
     if offer.price:
@@ -185,13 +193,10 @@ def is_readable(field: str, cell: str) -> bool:
 def find_problems(line: int, error: ValidationError) -> Iterator[Problem]:
     """Yield what is wrong with the cells of a row."""
     for detail in error.errors(include_url=False):
-        column = ""
-        for part in detail["loc"]:
-            if isinstance(part, str):  # a number is a position in a list
-                column = part
-        value = ""
-        if detail["type"] != "missing":
-            value = str(detail["input"])
+        # The place of an error is a path such as ("offers", 0, "price"): the last name counts.
+        names = [part for part in detail["loc"] if isinstance(part, str)]
+        column = names[-1] if names else ""
+        value = "" if detail["type"] == "missing" else str(detail["input"])
         yield Problem(_kind_of_problem(detail), line, column, value)
 
 

@@ -1,4 +1,4 @@
-"""Read any file into tables: find the encoding, the delimiter, the sheets and the headers."""
+"""Read a file into tables: find its encoding, its delimiter, its sheets and their headers."""
 
 import csv
 import io
@@ -17,12 +17,15 @@ from db.wines.lists.problems import CUT_OFF, CatalogueFileError, Problem
 
 DELIMITERS: Final = ",;\t|"
 HEADER_SEARCH_ROWS: Final = 20
-"""The header may follow a title, a date, an address, or the `sep=;` of a spreadsheet."""
+"""Among how many rows the header is looked for.
+
+Before it there may be a title, a date, an address, or the `sep=;` of a spreadsheet.
+"""
 HEADER_SEARCH_CHARS: Final = 50_000
 MAX_CELL_CHARS: Final = 20_000
-"""A description of a product in HTML may have some thousands of characters."""
+"""How much of a cell is read: a description in HTML may have some thousands of characters."""
 MIN_SECTION_COLUMNS: Final = 3
-"""In a table with fewer columns, a row with a single cell is no heading."""
+"""In a table with fewer columns, a row with a single filled cell is not a heading."""
 WORKBOOK_SIGNATURE: Final = b"PK\x03\x04"
 PAGES_REASON: Final = (
     "which holds the look of a page and no table. Export the list as CSV or as a workbook from the "
@@ -38,10 +41,10 @@ REFUSED_SIGNATURES: Final = {
 OLD_SHEETS: Final = frozenset(
     "alt old archiv archive ancien viejo vecchio vorlage template".split()
 )
-"""Words in the names of sheets that do not hold the current list."""
+"""Words in the name of a sheet that does not hold the current list."""
 MAX_HEADING_CHARS: Final = 80
 NumberedRows = Sequence[tuple[int, Sequence[str]]]
-"""Line numbers and cells."""
+"""The rows of a file, each as its line number and its cells."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +58,10 @@ class Header:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A line of a table; `headings` are the last ones above it, one below the other."""
+    """A line of a table.
+
+    `headings` are the headings that stand directly below each other, last above the line.
+    """
 
     line: int
     cells: tuple[str, ...]
@@ -64,7 +70,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A header and its rows; `name` is that of the sheet, blank in a CSV file."""
+    """The names of columns, and the rows below them. `name` is the sheet's, or "" in a CSV file."""
 
     titles: tuple[str, ...]
     rows: tuple[Row, ...]
@@ -73,7 +79,11 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class ReadTables:
-    """The tables of a file, how it was read, and the names of sheets without a table."""
+    """The tables of a file.
+
+    `read_as` is the encoding of the file, or "a workbook". `other_sheets` are the names of sheets
+    without a table.
+    """
 
     tables: Sequence[Table]
     read_as: str
@@ -83,7 +93,8 @@ class ReadTables:
 def read_tables(data: bytes) -> ReadTables:
     """Return the tables of a CSV file or workbook.
 
-    A table begins at the row with the most known column names. A sheet without any is left out.
+    A table begins at the row with the most known names of columns. A sheet without such a row is
+    left out.
 
     Raises:
         CatalogueFileError: the file cannot be read.
@@ -103,9 +114,10 @@ def read_tables(data: bytes) -> ReadTables:
 
 
 def _read_workbook(data: bytes) -> ReadTables:
-    """Return the tables of the current sheets.
+    """Return the tables of the sheets that hold the current list.
 
-    They have as many known columns as half the best, or two for the prices of what is sold.
+    Such a sheet has at least half as many known columns as the sheet with the most, or at least two
+    columns that name an offer, such as "Bottle" and "Glass".
     """
     sheets: dict[str, NumberedRows] = {}
     headers: dict[str, Header] = {}
@@ -139,13 +151,14 @@ def _find_delimiter(text: str) -> str:
 
 
 def _parse_csv(text: str, delimiter: str) -> list[tuple[int, list[str]]]:
-    """Return the rows of a CSV file with the numbers of their last lines."""
+    """Return the rows of a CSV file. The number of a row is that of its last line."""
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     try:
         return [(reader.line_num, row) for row in take_rows(reader)]
     except csv.Error as error:
         problem = Problem(f"is not CSV: {error}", reader.line_num)
-        if "unexpected end of data" in str(error):  # within quotation marks
+        # The file ends within quotation marks.
+        if "unexpected end of data" in str(error):
             problem = Problem(CUT_OFF)
         raise CatalogueFileError(problem) from None
 
@@ -185,7 +198,7 @@ def _make_table(name: str, rows: NumberedRows) -> Table:
 
 
 def _find_heading_above(rows: NumberedRows, header: int) -> tuple[str, ...]:
-    """Return the heading that stands right above the column names, or none."""
+    """Return the heading directly above the names of columns, or () if there is none."""
     if header == 0:
         return ()
     _, cells = rows[header - 1]
@@ -196,9 +209,10 @@ def _find_heading_above(rows: NumberedRows, header: int) -> tuple[str, ...]:
 
 
 def _read_heading(cells: Sequence[str], titles: Sequence[str]) -> str:
-    """Return the heading that a row consists of, or "" for a row of the list.
+    """Return the heading that a row holds, or "" for a row of the list.
 
-    A heading stands alone, or before the column names, which it repeats.
+    A heading stands alone in its row, or together with the names of the columns, which some lists
+    repeat for each section.
     """
     filled = [cell for cell in cells if cell]
     new = [cell for cell in filled if cell not in titles]
@@ -207,7 +221,8 @@ def _read_heading(cells: Sequence[str], titles: Sequence[str]) -> str:
     (heading,) = new
     if len(filled) == 1:
         is_heading = sum(map(bool, titles)) >= MIN_SECTION_COLUMNS
-    else:  # the others repeat the column names
+    else:
+        # All other cells repeat the names of the columns.
         is_heading = len(filled) >= MIN_SECTION_COLUMNS
     if not is_heading or len(heading) > MAX_HEADING_CHARS:
         return ""
@@ -217,7 +232,7 @@ def _read_heading(cells: Sequence[str], titles: Sequence[str]) -> str:
 
 
 def _clean(cells: Iterable[str]) -> tuple[str, ...]:
-    """Return cells, each cut and on one line, without invisible characters."""
+    """Return the cells, each on one line, without invisible characters, and cut if it is long."""
     cleaned: list[str] = []
     for cell in cells:
         visible = strip_invisible(cut(cell, MAX_CELL_CHARS)).strip("\ufeff \t")

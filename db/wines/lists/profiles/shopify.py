@@ -1,7 +1,7 @@
 """Read the export of products of Shopify.
 
-The rows of a product share its handle: the first has the product, and each has a variant, a
-picture, or both. A variant is an offer of the wine, or a vintage of it.
+All rows of a product have its handle, which is its id. The first row describes the product. Each
+row has a variant, a picture, or both. A variant is an offer of the wine, or a vintage of it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -36,9 +36,9 @@ NOT_FOR_SALE: Final = {
     "archived": "archived",
     "unlisted": "not listed in the shop",
 }
-"""What products of these states are called in the list of those left out."""
+"""Why a product in one of these states is left out."""
 DEFAULT_OPTION: Final = "default title"
-"""The value that Shopify writes for a product without options."""
+"""The value of the option that Shopify writes for a product without options."""
 TRUE_WORDS: Final = frozenset({"true", "continue", "yes", "1"})
 OPTIONS: Final = (
     ("option_name", "option_value"),
@@ -49,7 +49,10 @@ Cells = Mapping[str, str]
 
 
 class Product:
-    """The rows of a product: its own cells, its metafields, and the cells of its variants."""
+    """What the rows of a product hold: its cells, its metafields, and the cells of its variants.
+
+    Metafields are fields that a shop has added itself.
+    """
 
     def __init__(self, line: int, cells: Cells, metafields: Cells) -> None:
         self.line = line
@@ -58,7 +61,7 @@ class Product:
         self.variants: list[Cells] = []
 
     def reason_to_leave_out(self) -> str:
-        """Return why the product is no wine for sale, or ""."""
+        """Return why the product is not a wine for sale, or "" if it is one."""
         status = self.cells.get("status", "").lower()
         if status in NOT_FOR_SALE:
             return NOT_FOR_SALE[status]
@@ -74,7 +77,7 @@ class Product:
 
     @property
     def tags(self) -> list[str]:
-        """Return the tags, which may be facts ("Region: Mosel"), with spaces for underscores."""
+        """Return the tags, with spaces for underscores. A tag may be a fact: "Region: Mosel"."""
         tags: list[str] = []
         for text in self.cells.get("tags", "").split(","):
             tag = text.replace("_", " ").strip()
@@ -84,7 +87,7 @@ class Product:
 
 
 def read_shopify(table: Table) -> Reading:
-    """Return the wines of an export, and the products that are none."""
+    """Return the wines of an export, and the products that are not wines for sale."""
     columns = find_columns(table, shop_profiles()["shopify"])
     metafields = find_metafields(table)
     products = _group_rows(table, columns, metafields)
@@ -110,7 +113,7 @@ def read_shopify(table: Table) -> Reading:
 def _group_rows(
     table: Table, columns: Mapping[str, int], metafields: Mapping[int, str]
 ) -> dict[str, Product]:
-    """Return the products by handle. A row without a price has no variant but a picture."""
+    """Return the products by handle. A row without a price has only a picture, no variant."""
     products: dict[str, Product] = {}
     for row in table.rows:
         cells = read_cells(row, columns)
@@ -128,7 +131,7 @@ def _group_rows(
 
 
 def _list_wine(handle: str, product: Product, shop: str) -> Iterator[ListedWine]:
-    """Yield the wine of a product, or one for each vintage if its variants have several."""
+    """Yield the wine of a product, or a wine for each vintage if its variants have several."""
     cells = product.cells
     facts, prose = split_facts(html_to_text(cells.get("description", "")))
     facts |= read_facts(product.metafields.items())
@@ -178,7 +181,10 @@ def _read_tags(tags: Sequence[str]) -> dict[str, str]:
 
 
 def _options(variant: Cells, product: Cells) -> Iterator[tuple[str, str]]:
-    """Yield the options of a variant; only the first row of a product has their names."""
+    """Yield the options of a variant, each as a name and a value.
+
+    Only the first row of a product, whose cells are `product`, has the names.
+    """
     for name_field, value_field in OPTIONS:
         value = variant.get(value_field, "")
         if value and value.lower() != DEFAULT_OPTION:
@@ -186,7 +192,7 @@ def _options(variant: Cells, product: Cells) -> Iterator[tuple[str, str]]:
 
 
 def _find_vintage(variant: Cells, product: Cells) -> str:
-    """Return the vintage that an option of a variant names, "" if none does."""
+    """Return the vintage that an option of a variant names, or ""."""
     for name, value in _options(variant, product):
         if "vintage" in possible_fields(name):
             return take_vintage(value)[1]
@@ -196,7 +202,10 @@ def _find_vintage(variant: Cells, product: Cells) -> str:
 def _make_offer(
     variant: Cells, product: Product, packing: Packing | None
 ) -> OfferCells:
-    """Return the offer of a variant; its options take precedence over `packing`, the product's."""
+    """Return the offer of a variant.
+
+    `packing` is what the product says. What an option of the variant says counts more.
+    """
     for name, value in _options(variant, product.cells):
         if fact_field(name) != "vintage":
             packing = read_packing(value) or packing

@@ -1,7 +1,7 @@
 """Read the export of products of WooCommerce, with the English or the German column names.
 
-A variable product is followed by its variations, which name it as their parent: by its article
-number, or as `id:42`. A variation is an offer of the wine, or a vintage of it.
+A product may have variations, which are rows of their own. A variation names the product as its
+parent, by the article number or as `id:42`. It is an offer of the wine, or a vintage of it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -38,9 +38,10 @@ ATTRIBUTE_VALUE: Final = pattern(
 """The columns of the second attribute: "Attribute 2 name" and "Attribut 2 Wert(e)"."""
 ISO_DATE: Final = pattern(r"\A(\d{4})-(\d{2})-(\d{2})")
 UNPUBLISHED: Final = {"0": "private", "-1": "a draft"}
+"""Why a product is left out whose column "published" has one of these values."""
 Cells = Mapping[str, str]
 Attributes = Sequence[tuple[str, str]]
-"""Names and values."""
+"""The attributes of a product, each as its name and its value."""
 
 
 class Product:
@@ -54,7 +55,7 @@ class Product:
 
     @property
     def kinds(self) -> list[str]:
-        """Return the types of the product: "simple", "variable", "variation", "virtual" …."""
+        """Return the types of the product, such as "simple", "variable", "variation", "virtual"."""
         kinds = self.cells.get("type", "").lower().split(",")
         return [kind.strip() for kind in kinds]
 
@@ -65,7 +66,7 @@ class Product:
         return [category.strip() for category in categories if category.strip()]
 
     def reason_to_leave_out(self) -> str:
-        """Return why the product is no wine for sale, or ""."""
+        """Return why the product is not a wine for sale, or "" if it is one."""
         published = self.cells.get("published", "")
         if published in UNPUBLISHED:
             return UNPUBLISHED[published]
@@ -75,16 +76,16 @@ class Product:
             return "a selection of several wines"
         tags = self.cells.get("tags", "").split(",")
         name = self.cells.get("name", "")
-        goods = find_reason_not_wine(self.categories, [name, *tags])
-        if goods:
-            return goods
+        reason_not_wine = find_reason_not_wine(self.categories, [name, *tags])
+        if reason_not_wine:
+            return reason_not_wine
         if "virtual" in self.kinds:
             return "a virtual product"
         return ""
 
 
 def read_woocommerce(table: Table) -> Reading:
-    """Return the wines of an export, and the products that are none."""
+    """Return the wines of an export, and the products that are not wines for sale."""
     columns = find_columns(table, shop_profiles()["woocommerce"])
     attribute_columns = _find_attributes(table)
     products: list[Product] = []
@@ -143,7 +144,7 @@ def _read_attributes(
 
 
 def _join_variations(products: Sequence[Product]) -> list[Product]:
-    """Return the products with their variations; a variation without a parent is left out."""
+    """Return the products with their variations. A variation without a parent is left out."""
     variations = [product for product in products if "variation" in product.kinds]
     parents = [product for product in products if "variation" not in product.kinds]
     parents_by_name: dict[str, Product] = {}
@@ -158,7 +159,7 @@ def _join_variations(products: Sequence[Product]) -> list[Product]:
 
 
 def _list_wine(product: Product) -> Iterator[ListedWine]:
-    """Yield the wine of a product, or one for each vintage if its variations have several."""
+    """Yield the wine of a product, or a wine for each vintage if its variations have several."""
     cells = product.cells
     described, prose = split_facts(html_to_text(cells.get("description", "")))
     _, short = split_facts(html_to_text(cells.get("short_description", "")))
@@ -200,9 +201,10 @@ def _list_wine(product: Product) -> Iterator[ListedWine]:
 
 
 def _own_attributes(product: Product) -> Attributes:
-    """Return the attributes that are facts of the product itself, those with one value first.
+    """Return the attributes that are facts about the product, those with a single value first.
 
-    A variable product has all its sizes and vintages in one: "0,75 l | 1,5 l".
+    The sizes and vintages of a product with variations are left out: an attribute has all of them,
+    as in "0,75 l | 1,5 l".
     """
     single: list[tuple[str, str]] = []
     several: list[tuple[str, str]] = []
@@ -215,6 +217,7 @@ def _own_attributes(product: Product) -> Attributes:
 
 
 def _find_vintage(variation: Product) -> str:
+    """Return the vintage that an attribute of a variation names, or ""."""
     for name, value in variation.attributes:
         if fact_field(name) == "vintage":
             return take_vintage(value)[1]
@@ -222,7 +225,7 @@ def _find_vintage(variation: Product) -> str:
 
 
 def _make_offer(sold: Product, packing: Packing | None) -> OfferCells:
-    """Return the offer of a variation, or of a product without any."""
+    """Return the offer of a variation, or of a product without variations."""
     return make_offer(
         packing,
         price=_current_price(sold.cells),
@@ -232,7 +235,7 @@ def _make_offer(sold: Product, packing: Packing | None) -> OfferCells:
 
 
 def _current_price(cells: Cells) -> str:
-    """Return the sale price within its dates, or else the regular price."""
+    """Return the sale price if the sale is on today, or else the regular price."""
     sale_price = cells.get("sale_price", "")
     today = datetime.now(UTC).date()
     first_day = _read_date(cells.get("sale_starts", "")) or today
@@ -255,7 +258,7 @@ def _read_date(text: str) -> date | None:
 
 
 def _is_in_stock(cells: Cells) -> bool:
-    """Return whether a product can be ordered: it is in stock, or is sold without."""
+    """Return whether a product can be ordered: it is in stock, or the shop sells it anyway."""
     is_in_stock = translate_word("words", cells.get("in_stock", "1"))
     sells_on = cells.get("sells_on", "0")
     if is_in_stock == "backorder" or sells_on not in ("0", ""):
