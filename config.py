@@ -1,13 +1,13 @@
 """Read the settings from the environment and `.env`.
 
-The variable of a field is its name in capitals. `sommelier doctor --settings` prints all variables
-with the docstrings of their fields. An empty value counts as not set.
+The variable of a field is the field's name in capitals. `sommelier doctor --settings` prints all
+variables with the docstrings of their fields. An empty value counts as not set.
 """
 
 import base64
 import hmac
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, NamedTuple, Self
 from urllib.parse import unquote
@@ -37,34 +37,38 @@ MODEL_SIZE: Final = pattern(
 SMALL_MODEL_BILLIONS: Final = 7
 """Smaller models call the wrong tools more often than the right ones (docs/local-models.md)."""
 USER_INFO: Final = pattern(r"://[^/?#\s]*@")
+"""The user and the password in an address: "://ada:pw@" in "https://ada:pw@host/path"."""
 PORT_AND_PATH: Final = pattern(r"(:\d+)?([/?#].*)?\z")
+"""What follows the host in an address: ":8080/path"."""
 SHARED_ACCOUNTS: Final = frozenset(
     {777000, 1087968824, 136817688, 1271266957, 489000, 5434988373}
 )
-"""Accounts that write for others: service messages, anonymous admins, channels, replies, codes."""
+"""Telegram's accounts that write for others: anonymous admins, channels, service messages …"""
 
 
 class SettingsError(ValueError):
-    """A setting has an invalid value; the message is one line that names the variable."""
+    """A setting has an invalid value. The message is one line, and names the variable."""
 
 
 class Server(NamedTuple):
-    """A server with OpenAI's API; without a URL it is OpenAI's own server."""
+    """A server with OpenAI's API. Without a URL it is OpenAI's own server."""
 
     base_url: str | None = None
     api_key: SecretStr | None = None
 
 
 def default_database() -> SecretStr:
-    """Return the URL of an SQLite file in the data directory of this user."""
-    data = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
-    return SecretStr(
-        f"sqlite+aiosqlite:///{Path(data, 'sommelier', 'sommelier.sqlite3')}"
-    )
+    """Return the URL of an SQLite file in the data folder of this user."""
+    data_folder = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
+    file = Path(data_folder, "sommelier", "sommelier.sqlite3")
+    return SecretStr(f"sqlite+aiosqlite:///{file}")
 
 
 def matches(regex: str, expected: str) -> AfterValidator:
-    """Return a validator of texts and secrets. Its error names what is expected, not the value."""
+    """Return a validator of texts and secrets.
+
+    Its error says what is expected. It does not repeat the value, which may be a secret.
+    """
     compiled = pattern(f"(?s){regex}")
 
     def check(value: str | SecretStr) -> str | SecretStr:
@@ -77,16 +81,18 @@ def matches(regex: str, expected: str) -> AfterValidator:
 
 
 def split(value: object) -> object:
-    """Split a text at commas, and drop empty parts and `none`; return other values unchanged."""
+    """Return the parts of a text between commas, without empty ones and `none`.
+
+    A value that is not a text is returned unchanged.
+    """
     if not isinstance(value, str):
         return value
-    return tuple(
-        part.strip() for part in value.split(",") if part.strip() not in ("", "none")
-    )
+    parts = [part.strip() for part in value.split(",")]
+    return tuple([part for part in parts if part not in ("", "none")])
 
 
 def check_person(user_id: int) -> int:
-    """Return the id if it is that of a person; refuse groups and shared accounts."""
+    """Return the id of a person. Raise ValueError for that of a group or a shared account."""
     if user_id <= 0 or user_id in SHARED_ACCOUNTS:
         raise ValueError(
             "must be the id of a person, not of a group or Telegram's own account"
@@ -95,7 +101,7 @@ def check_person(user_id: int) -> int:
 
 
 def check_environment(name: str) -> str:
-    """Return the name of an environment; raise ValueError for one that Langfuse reserves."""
+    """Return the name of an environment. Raise ValueError for one that Langfuse reserves."""
     if name.startswith("langfuse"):
         raise ValueError("must not begin with langfuse")
     return name
@@ -136,7 +142,7 @@ DatabaseUrl = Annotated[
 
 
 class Settings(BaseSettings):
-    """All settings; with the defaults the bot runs on a machine without any servers."""
+    """All settings. With the defaults, the bot runs on a machine without any servers."""
 
     model_config = SettingsConfigDict(
         extra="ignore",
@@ -152,7 +158,7 @@ class Settings(BaseSettings):
     telegram_base_url: Url = "https://api.telegram.org"
     """The Bot API; change it for a Bot API server of your own."""
     telegram_messages_per_second: int = Field(30, ge=0)
-    """Messages this process sends in a second; its share of 30 with replicas, 0 for no limit."""
+    """Messages that this process sends in a second: its share of 30 with replicas; 0: no limit."""
 
     # The language models
     openai_api_key: SecretStr | None = None
@@ -162,7 +168,7 @@ class Settings(BaseSettings):
     llm_model: str = "gpt-4o"
     """The model that answers."""
     llm_fallback_models: Names = ()
-    """Models of that server to ask when the first fails, separated by commas."""
+    """Models of that server that are asked if the first one fails, separated by commas."""
     llm_response_mode: ResponseMode | None = None
     """How a structured answer is requested; default: json_object, for small models json_schema."""
     llm_prices: Json[dict[str, Price]] = Field({}, validate_default=False)
@@ -172,7 +178,7 @@ class Settings(BaseSettings):
     llm_profile: Literal["full", "small"] | None = None
     """full: the model calls tools; small: wines are searched first; default: by the name."""
     llm_local_ports: Numbers = (11434, 1234, 8080, 8000)
-    """Ports of this machine to search for a model server while none is set; none: no search."""
+    """Ports of this machine where a model server is looked for if none is set; none: no search."""
 
     # Models for pictures, speech and embeddings
     vision_model: str | None = None
@@ -198,7 +204,7 @@ class Settings(BaseSettings):
     join_seconds: float = Field(0.8, ge=0, le=10)
     """Seconds to wait for the rest of an album; with 0 every message is answered by itself."""
     update_max_tries: PositiveInt = 3
-    """How often an update that fails is tried; `sommelier updates` shows those given up."""
+    """How often an update that fails is tried; `sommelier updates` lists those set aside."""
 
     # HTTP: the webhook, metrics, the API, the admin page
     webhook_url: HttpsUrl | None = None
@@ -266,7 +272,7 @@ class Settings(BaseSettings):
     staff_chat_id: int | None = None
     """The chat, of a person or a group, where the staff of the shop answer those who ask for it."""
     access: Literal["open", "allow_list"] = "open"
-    """open: all users but the blocked ones; allow_list: only users whom an admin allowed."""
+    """open: all users except blocked ones; allow_list: only users whom an admin has allowed."""
     budget_person_requests: PositiveInt | None = None
     """Requests to models in a day (UTC) for each user except admins."""
     budget_total_cost_usd: PositiveFloat | None = None
@@ -294,21 +300,25 @@ class Settings(BaseSettings):
 
     @property
     def server(self) -> Server | None:
-        """Return the server of the language models; None if neither URL nor key is set."""
+        """Return the server of the language models, or None if neither URL nor key is set."""
         server = Server(self.openai_base_url, self.openai_api_key)
-        return server if any(server) else None
+        if not any(server):
+            return None
+        return server
 
     @property
     def second_server(self) -> Server | None:
-        """Return the server of the other models; by default the server of the language models."""
+        """Return the server of the other models. By default it is that of the language models."""
         server = Server(self.second_base_url, self.second_api_key)
-        return server if any(server) else self.server
+        if not any(server):
+            return self.server
+        return server
 
     @property
     def is_small(self) -> bool:
-        """Return whether the model has the small profile: as configured, else by its name.
+        """Return whether the model has the small profile: as is set, or else by its name.
 
-        `qwen2.5:1.5b` is small; `qwen2.5:14b` and a name without a size are not.
+        `qwen2.5:1.5b` is small. `qwen2.5:14b` and a model without a size in its name are not.
         """
         if self.llm_profile is not None:
             return self.llm_profile == "small"
@@ -317,10 +327,12 @@ class Settings(BaseSettings):
 
     @property
     def response_mode(self) -> ResponseMode:
-        """Return the configured response mode; the default for small models is the strict one."""
-        return self.llm_response_mode or (
-            "json_schema" if self.is_small else "json_object"
-        )
+        """Return the configured response mode. By default, small models have the strict mode."""
+        if self.llm_response_mode is not None:
+            return self.llm_response_mode
+        if self.is_small:
+            return "json_schema"
+        return "json_object"
 
     @property
     def turn_seconds(self) -> float:
@@ -329,71 +341,81 @@ class Settings(BaseSettings):
 
     @property
     def webhook_secret(self) -> str:
-        """Return the secret that Telegram sends to the webhook, derived from the bot's token."""
-        token = (
-            self.telegram_bot_token.get_secret_value()
-            if self.telegram_bot_token
-            else ""
-        )
-        return hmac.digest(token.encode(), b"webhook", "sha256").hex() if token else ""
+        """Return the secret that Telegram sends to the webhook, or "" without a bot's token."""
+        if self.telegram_bot_token is None:
+            return ""
+        return self._derive_secret("webhook")
 
     @property
     def click_secret(self) -> SecretStr:
-        """Return the key that signs counted links, derived from the bot's token."""
-        token = (
-            self.telegram_bot_token.get_secret_value()
-            if self.telegram_bot_token
-            else ""
-        )
-        return SecretStr(hmac.digest(token.encode(), b"clicks", "sha256").hex())
+        """Return the key that signs counted links."""
+        return SecretStr(self._derive_secret("clicks"))
+
+    def _derive_secret(self, purpose: str) -> str:
+        """Return a secret that follows from the bot's token, so that nobody has to set it."""
+        token = ""
+        if self.telegram_bot_token is not None:
+            token = self.telegram_bot_token.get_secret_value()
+        return hmac.digest(token.encode(), purpose.encode(), "sha256").hex()
 
     @property
     def langfuse_keys(self) -> tuple[str, str] | None:
-        """Return the public and the secret key of Langfuse; None unless both are set."""
-        public, secret = self.langfuse_public_key, self.langfuse_secret_key
-        return (
-            (public.get_secret_value(), secret.get_secret_value())
-            if public and secret
-            else None
-        )
+        """Return the public and the secret key of Langfuse, or None unless both are set."""
+        public = self.langfuse_public_key
+        secret = self.langfuse_secret_key
+        if public is None or secret is None:
+            return None
+        return public.get_secret_value(), secret.get_secret_value()
 
     @property
     def sends_traces(self) -> bool:
-        """Return whether traces are sent to a server; if not, they are only stored."""
+        """Return whether traces are sent to a server. Otherwise they are only stored."""
         return bool(self.langfuse_keys or self.otel_exporter_otlp_endpoint)
 
     @property
     def otlp_headers(self) -> dict[str, str]:
         """Return the headers for the OpenTelemetry backend, by name."""
-        headers = self.otel_exporter_otlp_headers
-        pairs = headers.get_secret_value().split(",") if headers else []
-        fields = [pair.strip().partition("=") for pair in pairs]
-        return {name: unquote(value) for name, _, value in fields}
+        if self.otel_exporter_otlp_headers is None:
+            return {}
+        text = self.otel_exporter_otlp_headers.get_secret_value()
+        headers: dict[str, str] = {}
+        for pair in text.split(","):
+            name, _, value = pair.strip().partition("=")
+            headers[name] = unquote(value)
+        return headers
 
     @property
     def secrets(self) -> tuple[str, ...]:
         """Return the values that must never be logged."""
-        secrets = {
-            name: value.get_secret_value()
-            for name, value in self
-            if isinstance(value, SecretStr)
-        }
-        urls = [secrets.pop("database_url")]
-        urls += [value for name, value in self if name.endswith(("_url", "_endpoint"))]
-        if "trace_user_key" not in self.model_fields_set:
-            del secrets["trace_user_key"]  # the default is an ordinary word
-        users = (
-            part for url in urls if isinstance(url, str) for part in _user_info_of(url)
-        )
-        derived = (*self.otlp_headers.values(), self.webhook_secret, *users)
-        return tuple(filter(None, (*secrets.values(), *derived)))
+        secrets: list[str] = []
+        urls = [self.database_url.get_secret_value()]
+        for name, value in self:
+            if isinstance(value, SecretStr):
+                secrets.append(self._secret_part_of(name, value))
+            elif isinstance(value, str) and name.endswith(("_url", "_endpoint")):
+                urls.append(value)
+        secrets += self.otlp_headers.values()
+        secrets.append(self.webhook_secret)
+        for url in urls:
+            secrets += _user_info_of(url)
+        return tuple([secret for secret in secrets if secret])
+
+    def _secret_part_of(self, name: str, value: SecretStr) -> str:
+        """Return the value of a setting if all of it is secret, or else ""."""
+        # The user and the password in the database's address are secret, but not all of it.
+        if name == "database_url":
+            return ""
+        # The default key is an ordinary word.
+        if name == "trace_user_key" and name not in self.model_fields_set:
+            return ""
+        return value.get_secret_value()
 
 
 def _user_info_of(url: str) -> list[str]:
-    """Return what an address says of its user, in all forms in which a server may repeat it.
+    """Return the user and the password in an address, in all forms in which a server may show them.
 
-    A short password could be an ordinary word, so it is hidden only in forms that are no words:
-    in an address (`ada:pw@host`) and in a header (`Basic YWRhOnB3`).
+    A short password may be an ordinary word. Such a word is not hidden alone, but in the forms of
+    an address (`ada:pw@host`) and of a header (`Basic YWRhOnB3`).
     """
     found = USER_INFO.search(url)
     if found is None:
@@ -417,14 +439,14 @@ def hide_user_info(text: str) -> str:
 def load_settings(
     env_file: Path | None = Path(".env"), values: Mapping[str, str] | None = None
 ) -> Settings:
-    """Return the settings: each from `values`, else from the environment, else from `env_file`.
+    """Return the settings: each from `values`, or from the environment, or from `env_file`.
 
     Raises:
-        SettingsError: a value is invalid; the message names the variable and what is expected.
+        SettingsError: a value is invalid. The message names the variable and what is expected.
     """
-    fields: dict[str, Any] = {
-        name.lower(): value for name, value in (values or {}).items()
-    }
+    fields: dict[str, Any] = {}
+    for name, value in (values or {}).items():
+        fields[name.lower()] = value
     try:
         return Settings(_env_file=env_file, **fields)
     except ValidationError as error:
@@ -432,17 +454,27 @@ def load_settings(
 
 
 def describe(error: ValidationError) -> str:
-    """Return a line that lists all invalid variables, without values: they may be secret."""
-    problems = []
-    for issue in error.errors(
-        include_url=False, include_context=False, include_input=False
-    ):
-        name, *path = [str(part) for part in issue["loc"]] or [""]
-        name = name.upper() if name in Settings.model_fields else name
-        problem = (
-            issue["msg"]
-            .removeprefix("Value error, ")
-            .replace("Input should", "must", 1)
-        )
-        problems.append(": ".join(filter(None, (name, ".".join(path), problem))))
+    """Return a line that lists all invalid variables. It has no values, which may be secret."""
+    issues = error.errors(include_url=False, include_context=False, include_input=False)
+    problems: list[str] = []
+    for issue in issues:
+        message = issue["msg"].removeprefix("Value error, ")
+        message = message.replace("Input should", "must", 1)
+        place = _name_place(issue["loc"])
+        problems.append(": ".join([*place, message]))
     return "; ".join(problems)
+
+
+def _name_place(location: Sequence[str | int]) -> list[str]:
+    """Return the variable of an error and the place in its value, such as ["LLM_PRICES", "a.b"].
+
+    An error about several settings has no location.
+    """
+    if not location:
+        return []
+    name, *path = [str(part) for part in location]
+    if name in Settings.model_fields:
+        name = name.upper()
+    if not path:
+        return [name]
+    return [name, ".".join(path)]

@@ -1,4 +1,4 @@
-"""Put the bot together and run it until it is stopped; `bot.core` is all but Telegram."""
+"""Put the bot together, and run it until it is stopped. `bot.core` is all of it except Telegram."""
 
 import asyncio
 import gc
@@ -62,8 +62,8 @@ from db.repositories.inbox import Inbox
 
 TRACE_SERVICE: Final = "the service for traces"
 FINISH_SECONDS: Final = 20.0
-"""The time that running turns have to end when the bot is stopped."""
-# Intervals of the tasks of the leader:
+"""How long running turns may take to end after the bot is told to stop."""
+# How often the leading process does its tasks:
 DELETE_OLD_DATA_SECONDS: Final = 3600.0
 FORGET_PEOPLE_SECONDS: Final = 5.0
 REMIND_SECONDS: Final = 900.0
@@ -84,12 +84,13 @@ class App:
 async def run_bot(settings: Settings, stop: asyncio.Event | None = None) -> None:
     """Answer people in Telegram until SIGTERM or SIGINT, or until `stop` is set.
 
-    Turns that do not end in time are cancelled. The next start or another process resumes them.
+    Turns that do not end in time are cancelled. They are run again by another process, or after the
+    next start.
 
     Raises:
         AlreadyRunning: another process runs the bot with this SQLite file.
         CannotListen: the HTTP address is taken.
-        DatabaseUnusable: no connection, or a Postgres that was not upgraded.
+        DatabaseUnusable: there is no connection, or a Postgres database has an old schema.
         SettingsError: the bot token is missing, or another setting is wrong.
         TokenRejected: Telegram does not know the token.
     """
@@ -107,7 +108,7 @@ async def run_bot(settings: Settings, stop: asyncio.Event | None = None) -> None
         open_app(core, token, locks) as app,
     ):
         if not locks.are_shared:
-            # No other process runs: send the rows that a crash left claimed.
+            # No other process runs. So what is claimed or reserved was left by a crash.
             await core.stores.trace_queue.resume()
             await core.stores.score_queue.resume()
             if core.stores.budgets is not None:
@@ -115,17 +116,18 @@ async def run_bot(settings: Settings, stop: asyncio.Event | None = None) -> None
         if settings.server:
             await load_client()
         await asyncio.to_thread(load_lexicon)
-        gc.freeze()  # the objects made so far live until the end: exempt them from collection
+        # All objects that are there now live until the end: the collector need not look at them.
+        gc.freeze()
         await run_app(app, stop, tasks.exit_if_loop_hangs)
 
 
 async def run_app(
     app: App, stop: asyncio.Event, *watchers: tasks.AsyncFunction
 ) -> None:
-    """Accept and answer updates until `stop` is set; then wait for the turns that still run.
+    """Accept and answer updates until `stop` is set. Then wait for the turns that still run.
 
-    While these end, corrections and Stop from other processes are still heard. The `watchers` run
-    beside all that.
+    During that time other processes can still correct and stop these turns. The `watchers` run
+    all the time.
     """
     ended = asyncio.Event()
 
@@ -152,7 +154,7 @@ async def run_app(
 
 @asynccontextmanager
 async def open_app(core: Core, token: SecretStr, locks: Locks) -> AsyncIterator[App]:
-    """Open the bot of Telegram, and put the app together around the core."""
+    """Yield the app, put together around the core. Close it at the end of the block."""
     settings = core.settings
     rate_limit = rate_limit_of(settings)
     bot = telegram_bot(token.get_secret_value(), settings.telegram_base_url, rate_limit)
@@ -213,7 +215,7 @@ def build_app(
 
 
 def counted_links_of(settings: Settings) -> CountedLinks | None:
-    """Return the links whose presses are counted, if the settings ask for it."""
+    """Return the links by which presses are counted, or None if the settings ask for no count."""
     if settings.click_url is None:
         return None
     return CountedLinks(settings.click_url, settings.click_secret)
@@ -222,7 +224,8 @@ def counted_links_of(settings: Settings) -> CountedLinks | None:
 def rate_limit_of(settings: Settings) -> RateLimit:
     """Return the limits of messages that the settings ask for."""
     per_second = settings.telegram_messages_per_second
-    if not per_second:  # 0: no limit
+    if per_second == 0:
+        # This stands for no limits at all.
         return RateLimit(per_chat=(), per_group=(), overall=())
     return RateLimit(overall=(Limit(per_second, 1),))
 
@@ -234,11 +237,11 @@ def build_handlers(
     only_allowed = settings.access == "allow_list"
     has_langfuse = settings.langfuse_keys is not None
     if has_langfuse:
-        receives_traces = "Langfuse"
+        trace_server = "Langfuse"
     elif settings.sends_traces:
-        receives_traces = TRACE_SERVICE
+        trace_server = TRACE_SERVICE
     else:
-        receives_traces = ""
+        trace_server = ""
     privacy = Privacy(
         days={
             "history_days": settings.history_days,
@@ -246,12 +249,13 @@ def build_handlers(
             "trace_days": settings.trace_retention_days,
             "shop_days": REFERRAL_RETENTION.days,
         },
-        trace_server=receives_traces,
+        trace_server=trace_server,
         is_deleted_there=has_langfuse,
         has_staff=settings.staff_chat_id is not None,
     )
     additional = [
-        *shop_reply_handlers(),  # before all others that get replies
+        # Before all other handlers of replies: a reply in a referral is passed on, not answered.
+        *shop_reply_handlers(),
         *media_handlers(),
         *inline_handlers(),
         *memory_handlers(),
@@ -274,7 +278,7 @@ def build_handlers(
 
 
 async def start_receiving(app: App) -> None:
-    """Let turns begin as soon as Telegram knows the bot; set the webhook if one is configured.
+    """Let turns begin as soon as Telegram knows the bot. Set the webhook if one is configured.
 
     Raises:
         TokenRejected: Telegram does not know the token.
@@ -304,7 +308,11 @@ async def start_receiving(app: App) -> None:
 
 
 async def run_leader_tasks(app: App) -> None:
-    """Run the tasks of the leader: delete old data, remind, send broadcasts, poll for updates."""
+    """Do what only the leading process does.
+
+    It deletes old data, forgets people, sends reminders and broadcasts, and polls for updates if
+    there is no webhook.
+    """
     await app.scheduler.ready.wait()
     settings = app.core.settings
     stores = app.core.stores
@@ -345,7 +353,7 @@ async def serve(app: App) -> None:
     Raises:
         CannotListen: the address is taken.
     """
-    # FastAPI is slow to import, and only needed here.
+    # Imported here, because FastAPI is slow to import and only needed if HTTP is served.
     from bot.http import server  # noqa: PLC0415
     from bot.http.admin_page import AdminPage  # noqa: PLC0415
     from bot.http.api import Api  # noqa: PLC0415
@@ -353,8 +361,9 @@ async def serve(app: App) -> None:
     core = app.core
     settings = core.settings
     resources = core.resources
-    routers = []  # of FastAPI
-    routes = []  # of Starlette
+    # FastAPI has routers. The protocol's library makes a route of Starlette.
+    routers = []
+    routes = []
     async with AsyncExitStack() as stack:
         if settings.webhook_url is not None:
             secret = SecretStr(settings.webhook_secret)
@@ -368,7 +377,7 @@ async def serve(app: App) -> None:
                 client_hash=keyed_hash("api", token, settings.trace_user_key),
             )
             routers.append(api.build_router())
-            # In a thread, as the import takes long.
+            # Imported in a thread, because that takes most of a second.
             mcp = await asyncio.to_thread(import_module, "bot.mcp_server")
             tools = mcp.create_toolbox(resources)
             route = mcp.open_http_route(tools, partial(api.call_tool, tools))

@@ -1,8 +1,8 @@
 """The life of one update: begin, handle, commit, deliver, or set aside.
 
 A later update that belongs to the turn restarts it. A turn that keeps failing is set aside. After a
-crash, a turn that was not committed is handled again; a committed turn only sends the messages that
-were not sent yet.
+crash, a turn that was not committed is handled again. A turn that was committed only sends those of
+its messages that were not sent.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ from db.repositories.outbox import TurnTaken
 log = logging.getLogger(__name__)
 
 RETRY_BASE_SECONDS: Final = 0.2
-"""The delay after try n is this times 2**n: 0.4 s after the first."""
+"""The wait after try N is this times 2**N: 0.4 s after the first try."""
 DIED: Final = "the process died while this update was being answered"
 CANNOT_READ: Final = "the library cannot read it"
 
@@ -38,18 +38,18 @@ class UnreadableUpdate(Exception):
 
 
 class Handlers(Protocol[T]):
-    """Answers updates; `bot.telegram.dispatch.Dispatcher` does."""
+    """Answers updates, as `bot.telegram.dispatch.Dispatcher` does."""
 
     def open_turn(self, row: UpdateRow) -> T:
         """Return the turn of an update."""
         ...
 
     async def handle(self, payload: Payload, turn: T) -> None:
-        """Handle an update; raise UnreadableUpdate if it cannot be parsed."""
+        """Handle an update. Raise UnreadableUpdate if it cannot be parsed."""
         ...
 
     async def give_up(self, payload: Payload, turn: T, error: str) -> None:
-        """Collect a notice for the user that their update is set aside."""
+        """Tell the user that their update is set aside. The turn collects the notice."""
         ...
 
     def is_readable(self, payload: Payload) -> bool:
@@ -58,10 +58,10 @@ class Handlers(Protocol[T]):
 
 
 class Deliverer(Protocol):
-    """Sends messages; `bot.telegram.sender.Sender` does."""
+    """Sends messages, as `bot.telegram.sender.Sender` does."""
 
     async def deliver(self, messages: Sequence[OutboxRow], hold: Hold) -> Delivery:
-        """Send messages in order, and record each one."""
+        """Send messages in order. Record each one as soon as it is sent."""
         ...
 
 
@@ -72,12 +72,12 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """The try failed; another one follows."""
+    """The try has failed, and another one follows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Restart:
-    """Other updates belong to the turn, which starts again with them."""
+    """Later updates belong to the turn, which starts again with them. `ids` are theirs."""
 
     ids: Sequence[int]
 
@@ -87,9 +87,9 @@ Result = Ended | Retry | Restart
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """A chat's queue of updates.
+    """A queue in which updates of a chat wait.
 
-    `new_updates` is set when there are updates that nobody has read.
+    `new_updates` is set when there may be updates that the lane's task has not read.
     """
 
     name: str
@@ -97,7 +97,11 @@ class Lane:
 
 
 class UpdateHold(Hold):
-    """The hold on the turn of an update. It is lost when another process raises the epoch."""
+    """The hold of this process on the turn of an update.
+
+    The row of an update has a number, the epoch. A process that begins the turn increments it. Then
+    all earlier processes have lost their hold.
+    """
 
     def __init__(self, inbox: Inbox, row: UpdateRow, *, are_shared: bool) -> None:
         self._inbox = inbox
@@ -123,14 +127,14 @@ class UpdateHold(Hold):
 class UpdateLife(Generic[T]):
     """Runs the turns of updates.
 
-    An update whose handler failed `max_tries` times is set aside; failures because of an
-    unavailable database do not count. An update in whose turn the process died is set aside one try
-    earlier; after the first time the scheduler runs its turn apart from all others.
+    An update whose handler has failed `max_tries` times is set aside. Failures because the database
+    was not available do not count. An update in whose turn the process died is set aside one try
+    earlier. After the first death, the scheduler runs its turn apart from all others.
 
-    An update that belongs to the running turn (an edit, a correction, a further part) joins it: if
-    it arrives before the commit, the turn is restarted with it. A turn with an album or a forwarded
-    message first waits `join_seconds` for further parts. If this is 0, every update is a turn of
-    its own.
+    An update may belong to the running turn, such as an edit or a further part of an album. If it
+    arrives before the commit, it joins the turn, which starts again with it. A turn with an album
+    or a forwarded message first waits `join_seconds` for further parts. If `join_seconds` is 0,
+    every update is a turn of its own.
     """
 
     inbox: Inbox
@@ -149,7 +153,8 @@ class UpdateLife(Generic[T]):
         hold = UpdateHold(self.inbox, row, are_shared=self.are_shared)
         turn.hold = hold
         turn.calls = WritingCalls(tuple(row.calls), save=hold.save_calls)
-        # Every try that a process survives ends with the update, or is not counted.
+        # A process that survives a try either ends the update or takes the try off the count. So
+        # the tries that are counted when a process begins are those in which a process died.
         deaths = row.tries
         try:
             await self._run_tries(lane, waiting, row, turn, deaths)
@@ -161,7 +166,8 @@ class UpdateLife(Generic[T]):
             await self._release(row)
             raise
         finally:
-            # The turn leaves this process. After a delivery, this second call changes nothing.
+            # This process has nothing more to do for the turn. If its delivery was reported before,
+            # this call changes nothing.
             turn.on_delivery(Delivery())
 
     async def _run_tries(
@@ -173,7 +179,8 @@ class UpdateLife(Generic[T]):
         deaths: int,
     ) -> None:
         joining: Sequence[int] = ()
-        if row.turn_id is None:  # the turn was not begun before
+        was_begun_before = row.turn_id is not None
+        if not was_begun_before:
             joining = await self._wait_for_parts(lane, waiting)
         while True:
             match await self._run_try(lane, row, turn, joining, deaths):
@@ -183,12 +190,16 @@ class UpdateLife(Generic[T]):
                     joining = ()
                 case Restart(ids):
                     joining = ids
+            # This process has survived the try.
             deaths = 0
 
     async def _wait_for_parts(
         self, lane: Lane, waiting: Sequence[UpdateRow]
     ) -> Sequence[int]:
-        """Return the ids of the updates that belong to the first; wait if parts may follow."""
+        """Return the ids of the updates that belong to the first one.
+
+        If further parts may follow it, wait for them before.
+        """
         first = waiting[0].payload
         if self.join_seconds and comes_in_parts(first):
             await asyncio.sleep(self.join_seconds)
@@ -203,7 +214,7 @@ class UpdateLife(Generic[T]):
         joining: Sequence[int],
         deaths: int,
     ) -> Result:
-        """Begin, handle, commit and send a turn; `joining` are the ids of updates that join it."""
+        """Begin, handle, commit and send a turn. `joining` are the ids of updates that join it."""
         for _ in joining:
             self.metrics.count_update("joined")
         # `begin` also updates `row.tries` and `row.epoch`.
@@ -214,21 +225,24 @@ class UpdateLife(Generic[T]):
         turn.restart()
         turn.budget = budget
         turn.try_number = row.tries
-        # Only the process that has begun a turn may set it aside. If the row has an error, an
-        # earlier process has set it aside, but its apology must still be sent.
+        # This stands after `begin`, because only the process that has begun a turn may set it
+        # aside. If the row has an error, an earlier process has set it aside. Then only the apology
+        # has to be sent, below.
         max_deaths = max(1, self.max_tries - 1)
         if deaths >= max_deaths and row.error is None:
             await self._set_aside(row, turn, DIED)
             return Ended()
-        if unsent is not None:  # committed by an earlier process
+        if unsent is not None:
+            # An earlier process has committed the turn.
             await self._deliver_and_end(row, turn, unsent)
             return Ended()
         try:
             later_ids = await self._handle(lane, turn, payloads)
             if later_ids:
-                row.tries = 0  # a restart is not a failure, and the turn is longer now
+                # A restart is not a failure: the count begins anew.
+                row.tries = 0
                 return Restart(later_ids)
-            # After this, no update can join the turn: a correction begins another turn.
+            # From here on, no update can join the turn: a correction begins another turn.
             await self._commit(row, turn)
         except UnreadableUpdate:
             await self._set_aside(row, turn, CANNOT_READ)
@@ -241,7 +255,7 @@ class UpdateLife(Generic[T]):
     async def _handle(
         self, lane: Lane, turn: T, payloads: Sequence[Payload]
     ) -> Sequence[int]:
-        """Handle the updates of a turn as one. If others join it, stop; return their ids."""
+        """Handle the updates of a turn as one. If others join it, stop and return their ids."""
 
         async def wait_for_joining() -> Sequence[int]:
             while True:
@@ -249,7 +263,8 @@ class UpdateLife(Generic[T]):
                 lane.new_updates.clear()
                 waiting = await self.list_unfinished(lane)
                 if turn.stop.is_requested:
-                    continue  # what is written after a Stop is a question of its own
+                    # After a Stop, the user writes a new question.
+                    continue
                 joining = self._find_joining(waiting, payloads)
                 if joining:
                     return joining
@@ -263,13 +278,13 @@ class UpdateLife(Generic[T]):
     def _find_joining(
         self, waiting: Sequence[UpdateRow], payloads: Sequence[Payload]
     ) -> list[int]:
-        """Return the ids of waiting updates that belong to the turn of `payloads`."""
+        """Return the ids of the waiting updates that belong to the turn of `payloads`."""
         if not self.join_seconds:
             return []
         joined = [*payloads]
         ids: list[int] = []
         for row in waiting:
-            # An update retried by an admin keeps its own turn.
+            # An update that an operator has tried again keeps the turn that it had.
             is_later = row.turn_id is None and row.update_id > payloads[0]["update_id"]
             belongs = is_later and is_same_turn(joined, row.payload)
             if belongs and self.handlers.is_readable(row.payload):
@@ -282,7 +297,7 @@ class UpdateLife(Generic[T]):
         return await retry_forever(self.inbox.list_unfinished, lane.name)
 
     async def _commit(self, row: UpdateRow, turn: T, error: str | None = None) -> None:
-        """Commit what a turn has collected; `error` is the reason if it is set aside."""
+        """Commit what a turn has collected. `error` is the reason if the turn is set aside."""
         await turn.render()
         await retry_forever(self.inbox.commit, row, turn.complete_commit(), error=error)
 
@@ -301,9 +316,10 @@ class UpdateLife(Generic[T]):
         if is_transient(error):
             log.warning("The turn of update %s waits: %s", row.update_id, kind)
             await asyncio.sleep(DATABASE_BACKOFF.max_wait)
-            row.tries -= 1  # a failure because of the database does not count
+            # A failure because of the database does not count.
+            row.tries -= 1
             return Retry()
-        # Do not log the error message: it may contain text of the user.
+        # The message of the error is not logged: it may contain a text of the user.
         frames = "".join(format_tb(error.__traceback__))
         text = "The turn of update %s failed, try %s: %s\nTraceback:\n%s"
         log.error(text, row.update_id, row.tries, kind, frames)
@@ -314,7 +330,7 @@ class UpdateLife(Generic[T]):
         return Retry()
 
     async def _set_aside(self, row: UpdateRow, turn: T, error: str) -> None:
-        """Give up on an update so that the lane can continue; notify the user."""
+        """Give up on an update, so that the lane can go on, and tell the user."""
         turn.restart()
         log.error(
             "Update %s is set aside: %s. `sommelier updates list` shows it, "
@@ -333,7 +349,7 @@ class UpdateLife(Generic[T]):
         await self._deliver_and_end(row, turn, turn.commit.outgoing)
 
     async def _release(self, row: UpdateRow) -> None:
-        """Do not count a try that was cancelled because the process stops or has lost its lane."""
+        """Take a cancelled try off the count: the process stops, or it has lost the lane."""
         try:
             await self.inbox.release(row)
         except Exception as error:
@@ -347,9 +363,10 @@ async def run_unless(
     interrupt: Callable[[], Coroutine[object, object, R]],
     function: Callable[[], Coroutine[object, object, object]],
 ) -> R | None:
-    """Run a function; as soon as `interrupt` ends, cancel the function, and return its result.
+    """Run a function until it ends, or until `interrupt` ends.
 
-    Return None if the function ends first.
+    If `interrupt` ends first, cancel the function, and return the result of `interrupt`. If the
+    function ends first, return None.
 
     Raises:
         Exception: the error of the one that ended first.
@@ -363,9 +380,10 @@ async def run_unless(
     finally:
         for task in (running, waiting):
             task.cancel()
-        # Both errors are retrieved, or the second one would be logged as "never retrieved".
+        # This retrieves both errors. Otherwise asyncio would log one as never retrieved.
         await asyncio.gather(running, waiting, return_exceptions=True)
     if running in done:
-        running.result()  # raises the error of the function, if it failed
+        # If the function has failed, this raises its error.
+        running.result()
         return None
     return waiting.result()

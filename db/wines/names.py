@@ -1,11 +1,11 @@
 """Find wines by their names, as guests type them.
 
-Every word of a name must be one of a wine's words: its producer, name, place, grape or vintage. A
-word that no wine has may differ in a few letters. Names without spaces, and with spaces elsewhere,
-are found as well: "chateau neuf du pape".
+Every word of a name must be among the words of a wine: its producer, name, places, grapes or
+vintage. A word that no wine has may be misspelt: then similar words count. A name is also found if
+its spaces are missing or stand elsewhere: "chateau neuf du pape".
 
-Comparing a name with each of 20,000 others takes too long: only those are compared that share
-enough of its letters (`db.wines.name_parts`).
+To compare a name with each of 20,000 others would take too long. It is compared only with those
+that have enough letters in common with it (`db.wines.name_parts`).
 """
 
 from collections import defaultdict
@@ -34,33 +34,34 @@ UNNAMED_WORDS: Final = frozenset(
     "qualche iets nog algum algo still old left stock list one ones cuvee vintage year jahrgang "
     "millesime annata anada jaar colheita".split()
 )
-"""Words that say nothing of which wine is meant, in addition to common ones."""
+"""Words that do not say which wine is meant, in addition to common words."""
 ESTATE_WORDS: Final = frozenset(
     "chateau domaine weingut tenuta castello schloss quinta bodega bodegas cantina".split()
 )
-"""Words that the name of an estate follows."""
+"""Words before the name of an estate: "Château Margaux"."""
 MAX_EDITS: Final = ((12, 3), (8, 2), (4, 1))
-"""How many letters of a word may differ, by its least number of letters."""
+"""How many letters of a misspelt word may differ: 3 in a word of 12 letters or more, and so on."""
 MIN_EDITED_LETTERS: Final = 4
 MIN_COMMON_LETTERS: Final = 4
-"""Shorter common words, such as articles, never tell wines apart."""
+"""A shorter common word, such as an article, never tells wines apart."""
 MIN_SQUEEZED_LETTERS: Final = 7
+"""A shorter name is not looked for without its spaces."""
 MIN_SQUEEZED_SCORE: Final = 92
-"""How much of a name without spaces must be in a wine's, of 100."""
+"""How much of a name without spaces must be in the name of a wine, out of 100."""
 MIN_SQUEEZED_SHARE: Final = 0.6
-"""The share of its letter groups that such a name must have in common with another."""
+"""The share of its groups of letters that such a name must have in common with a wine's."""
 MIN_CLOSE_SCORE: Final = 72
-"""How alike the closest names must be, of 100."""
+"""How similar a name must be to that of a wine to be close to it, out of 100."""
 MIN_CLOSE_SHARE: Final = 0.25
-"""The share of its letter groups that a name must have in common with a close one."""
+"""The share of its groups of letters that a name must have in common with a close one."""
 MIN_TELLING_LETTERS: Final = 5
 MAX_SHARING: Final = 3
-"""A word with as many letters, in the names of as few wines, makes a name close to theirs."""
+"""A word of `MIN_TELLING_LETTERS` that at most so many wines have makes a name close to theirs."""
 MAX_SIMILAR: Final = 30
-"""How many similar names are compared; filters may leave most of them out."""
+"""How many close names are returned. Filters may leave out most of them."""
 
 NumbersByWord = defaultdict[str, set[int]]
-"""The numbers of the wines that have a word."""
+"""For each word, the numbers of the wines that have it."""
 
 
 class NameIndex:
@@ -68,22 +69,22 @@ class NameIndex:
 
     def __init__(self, entries: Sequence[Entry]) -> None:
         self._by_name: NumbersByWord = defaultdict(set)
-        """By the words of names and producers."""
+        """The wines by the words of their names and producers."""
         self._by_place: NumbersByWord = defaultdict(set)
-        """By these words and those of places."""
+        """The wines by the words of their names, producers and places."""
         self._by_any: NumbersByWord = defaultdict(set)
-        """By all words: those of grapes too."""
+        """The wines by all their words: also those of grapes."""
         self._numbers_by_vintage = defaultdict[int | None, set[int]](set)
 
-        # Each of these lists has an item for each wine, at its number.
+        # In these lists, the item of a wine stands at the wine's number.
         self._names: list[str] = []
-        """The telling words of the wine."""
+        """The telling words of each wine: those that tell it from others."""
         self._squeezed: list[str] = []
-        """The same without spaces."""
+        """The same words without spaces."""
         self._producers: list[frozenset[str]] = []
-        """The telling words of its producer."""
+        """The telling words of each wine's producer."""
         self._producer_words: list[frozenset[str]] = []
-        """All words of its producer."""
+        """All words of each wine's producer."""
         self._own_parts = MentionIndex()
         for entry in entries:
             self._add_entry(entry)
@@ -115,7 +116,7 @@ class NameIndex:
     def find(self, name: str) -> frozenset[int]:
         """Return the numbers of the wines with this name.
 
-        A year must be their vintage, or a part of their name as in "Solera 1927".
+        A year in the name must be the vintage of the wine, or a part of its name ("Solera 1927").
         """
         words, years = self._split_name(name)
         if years and not words:
@@ -127,26 +128,30 @@ class NameIndex:
         return frozenset(found)
 
     def find_other_vintages(self, name: str) -> frozenset[int]:
-        """Return the numbers of the wines with this name, whatever year it asks for."""
+        """Return the numbers of the wines with this name in any vintage.
+
+        Without a year, of none.
+        """
         words, years = self._split_name(name)
         if not years:
             return frozenset()
         return frozenset(self._find_named(words))
 
     def find_mentioned(self, name: str) -> list[int]:
-        """Return the numbers of the wines whose own name or producer is in a longer text.
+        """Return the numbers of the wines whose name or producer is a part of a longer text.
 
-        "A bottle called Deseado that I had in Chile" mentions "Deseado". Only those with the most
-        words are meant.
+        "A bottle called Deseado that I had in Chile" mentions "Deseado". If it mentions several
+        wines, return those of which it has the most words.
         """
         counts = self._own_parts.count_words(split_words(name))
         most = max(counts.values(), default=0)
         return sorted(number for number, count in counts.items() if count == most)
 
     def find_closest(self, name: str) -> list[int]:
-        """Return the numbers of the wines with similar names, the closest first.
+        """Return the numbers of the wines with similar names, the most similar first.
 
-        "Tignanello Riserva" is close to the only wine with the word "Tignanello".
+        Wines that share a rare word with the name come before all others: "Tignanello Riserva" is
+        close to the only wine with the word "Tignanello".
         """
         words, _ = self._split_name(name)
         telling = _telling_words(words)
@@ -164,7 +169,10 @@ class NameIndex:
         return list(dict.fromkeys(closest))
 
     def _find_sharing_word(self, words: Sequence[str]) -> list[int]:
-        """Return the wines that share one of these words with few others, longest words first."""
+        """Return the wines that have one of these words, if few others have it.
+
+        Those with the longest words come first.
+        """
         sharing: list[int] = []
         for word in sorted(words, key=len, reverse=True):
             numbers = self._by_name.get(word, set())
@@ -173,7 +181,10 @@ class NameIndex:
         return sharing
 
     def _split_name(self, name: str) -> tuple[list[str], list[int]]:
-        """Return the words of a name, and its years; "09" is one unless a wine is called so."""
+        """Return the words of a name, and its years.
+
+        "09" is a year, unless it is a word in the name of a wine.
+        """
         words: list[str] = []
         years: list[int] = []
         for word in split_words(name):
@@ -188,9 +199,10 @@ class NameIndex:
         return list(dict.fromkeys(words)), years
 
     def _find_named(self, words: Sequence[str]) -> set[int]:
-        """Return the wines with these words; a common word counts only if one of them has it.
+        """Return the wines with these words.
 
-        "Weil Riesling" is that of Robert Weil, though "weil" is "because" in German.
+        Common words are ignored first. Then they choose among the wines that were found: "Weil
+        Riesling" is that of Robert Weil, though "weil" means "because" in German.
         """
         telling = _telling_words(words)
         found = self._find_words(telling)
@@ -209,9 +221,9 @@ class NameIndex:
         return found
 
     def _without_other_estates(self, words: Sequence[str], found: set[int]) -> set[int]:
-        """Return the wines found, but for those of an estate with another name.
+        """Return the wines in `found` except those of an estate with another name.
 
-        "Château Margaux" is no Margaux of Château Palmer.
+        For "Château Margaux", a Margaux of Château Palmer is not meant.
         """
         others: set[int] = set()
         for estate, name in pairwise(words):
@@ -224,10 +236,11 @@ class NameIndex:
         return found - others
 
     def _find_at_end(self, words: Sequence[str]) -> set[int]:
-        """Return the wines with the last of these words, if these have a whole producer.
+        """Return the wines with the last words of a text, if these contain the wine's producer.
 
-        What guests say before a name is in no wine: "je suis à la recherche de Michel Lynch". What
-        follows it tells the wine: "Penfolds Bin 707" is no other wine of Penfolds.
+        A guest may say something before the name, in words that no wine has: "je suis à la
+        recherche de Michel Lynch". All words after the producer must be the wine's: "Penfolds Bin
+        707" is not another wine of Penfolds.
         """
         if not words or words[0] in self._by_any:
             return set()
@@ -246,10 +259,11 @@ class NameIndex:
         return of_vintage | with_name
 
     def _find_words(self, words: Sequence[str]) -> set[int]:
-        """Return the wines that have every word, or one like it.
+        """Return the wines that have every word, or a similar one.
 
-        Two words are first looked for in the names of wines alone: "Château Margaux" is a producer,
-        and not every château in Margaux. Then in their places too, then in their grapes.
+        If there are several words, they are first looked for in names and producers only: "Château
+        Margaux" is a producer, and does not mean every château in Margaux. If no wine has them
+        there, their places are searched too, and then their grapes.
         """
         indexes = [self._by_place, self._by_any]
         if len(words) > 1:
@@ -264,14 +278,14 @@ class NameIndex:
         return _find_all(words, self._find_word_or_alike)
 
     def _find_word_or_alike(self, word: str) -> set[int]:
-        """Return the wines that have a word or one like it.
+        """Return the wines that have a word, and those that have a word with one other letter.
 
-        "Comte Lafon" is "Comtes Lafon", though another wine has "Comte".
+        "Comte Lafon" means "Comtes Lafon", though another wine has the word "Comte".
         """
         return self._find_word(word) | self._find_alike(word, 1)
 
     def _find_word(self, word: str) -> set[int]:
-        """Return the wines that have a word; if none has, those with the nearest ones."""
+        """Return the wines that have a word, or else those with the most similar words."""
         if word in self._by_any:
             return self._by_any[word]
         for min_letters, max_edits in MAX_EDITS:
@@ -280,9 +294,9 @@ class NameIndex:
         return set()
 
     def _find_alike(self, word: str, max_edits: int) -> set[int]:
-        """Return the wines with the nearest other words, which differ in so many letters at most.
+        """Return the wines with the most similar other words, `max_edits` letters away at most.
 
-        Short words, numbers, and the names of places and grapes are not another's misspelling.
+        Short words, numbers, and names of places and grapes are never taken for misspelt words.
         """
         if len(word) < MIN_EDITED_LETTERS or not word.isalpha():
             return set()
@@ -297,7 +311,7 @@ class NameIndex:
         return found
 
     def _find_squeezed(self, words: Sequence[str]) -> set[int]:
-        """Return the wines whose names have these words, wherever the spaces are."""
+        """Return the wines whose names have these words, wherever their spaces stand."""
         squeezed = "".join(words)
         if len(squeezed) < MIN_SQUEEZED_LETTERS:
             return set()
@@ -305,7 +319,8 @@ class NameIndex:
         for number in self._similar.find(squeezed, 1.0):
             if squeezed in self._squeezed[number]:
                 exact.add(number)
-        if exact or not squeezed.isalpha():  # "Bin 28" is not like "Bin 389"
+        # Numbers must be equal: "Bin 28" is another wine than "Bin 389".
+        if exact or not squeezed.isalpha():
             return exact
         candidates = self._similar.find(squeezed, MIN_SQUEEZED_SHARE)
         matches = process.extract(
@@ -315,7 +330,7 @@ class NameIndex:
             score_cutoff=MIN_SQUEEZED_SCORE,
             limit=None,
         )
-        # A wine's name that is shorter would be found in any longer one.
+        # A short name of a wine would be a part of too many longer texts.
         return {number for text, _, number in matches if len(text) >= len(squeezed)}
 
 
@@ -325,7 +340,7 @@ def _add_words(index: NumbersByWord, words: Iterable[str], number: int) -> None:
 
 
 def _full_year(short_year: int) -> int:
-    """Return the last year that ends so: 09 is 2009, and 98 is 1998."""
+    """Return the last year that ends with two digits: 2009 for 09, and 1998 for 98."""
     this_year = datetime.now(UTC).year
     century = this_year - this_year % 100
     year = century + short_year
@@ -344,12 +359,12 @@ def _find_exact(words: Sequence[str], index: NumbersByWord) -> set[int]:
 
 
 def _find_all(words: Sequence[str], find: Callable[[str], set[int]]) -> set[int]:
-    """Return the wines that are found by each of the words; empty without any word."""
+    """Return the wines that `find` returns for each of the words. Without words, return none."""
     if not words:
         return set()
     found = find(words[0])
     for word in words[1:]:
-        if not found:  # a look for the other words would be in vain
+        if not found:
             return set()
         found = found & find(word)
     return found
@@ -364,7 +379,7 @@ def _place_names(wine: Wine) -> str:
 
 
 def _grape_names(wine: Wine) -> str:
-    """Return the synonyms of the grapes of a wine, themselves included."""
+    """Return the names of the grapes of a wine, with their synonyms."""
     names: list[str] = []
     for grape in wine.grapes:
         names += synonyms("grapes", grape)
@@ -372,7 +387,10 @@ def _grape_names(wine: Wine) -> str:
 
 
 def _own_words(text: str) -> frozenset[str]:
-    """Return the telling words of a producer or a name; none of "Chardonnay", which many have."""
+    """Return the telling words of a producer or a name.
+
+    Return none for a name such as "Chardonnay", which many wines have.
+    """
     words = frozenset(_telling_words(split_words(text)))
     for word in words - _known_words():
         if len(word) >= MIN_TELLING_LETTERS:
@@ -381,7 +399,7 @@ def _own_words(text: str) -> frozenset[str]:
 
 
 def _telling_words(words: Iterable[str]) -> list[str]:
-    """Return the words that tell wines apart: no common ones, and no article as in "l'Opus"."""
+    """Return the words that tell wines apart: no common words, and no letter as in "l'Opus"."""
     ignored = ignored_words()
     telling: list[str] = []
     for word in words:
@@ -393,7 +411,7 @@ def _telling_words(words: Iterable[str]) -> list[str]:
 
 @cache
 def _known_words() -> frozenset[str]:
-    """Return the words of the names of grapes and regions, which are not another's misspelling."""
+    """Return the words of the names of grapes and regions. They are taken as spelt rightly."""
     names = [*known_names("grapes"), *known_names("regions"), *load_profiles()]
     return frozenset(split_words(" ".join(names)))
 

@@ -1,19 +1,21 @@
 """The order of the wines of a search, and variety among those that are equally good.
 
-Wines are ranked by, in this order:
+Wines are ranked by the following, in this order:
 
-1. the points for soft filters;
-2. the words of the text that are in the wine's name, producer or origin; then wines that are not
-   expensive compared with the others, unless the query limits prices;
-3. the points for requested foods that a wine suits, and for the position of a requested grape in
-   its blend; pairings are data, so they outweigh words;
-4. how well the text matches (BM25);
-5. low strength if the query is alcohol-free; the distance from a price or from a wine to resemble;
-6. variety: few repeated producers, regions and price bands; alcohol-free wines last;
-7. a shuffle by wine and query, since alphabetical order would favour a few producers.
+1. The points for soft filters.
+2. How many words of the text are in the wine's name, producer or origin. Then, unless the query
+   limits prices, wines that are expensive compared with the others come later.
+3. The points for requested foods that suit a wine, and for the place of a requested grape in its
+   blend. Pairings are data, so they count more than words.
+4. How well the text matches (BM25).
+5. If the query asks for wines without alcohol, their strength. If it asks for a price, or for wines
+   like another one, how far a wine is from it.
+6. Variety: a producer, a region and a price band are repeated as little as possible, and
+   alcohol-free wines come last.
+7. A shuffle by wine and query. An alphabetical order would prefer a few producers.
 
-With `cheapest` or `dearest` the price in euros comes first (wines without a price last), and the
-text only puts matching wines before others.
+If the order is `cheapest` or `dearest`, the price in euros comes first, and wines without a price
+come last. The text then only puts wines that match it before the others.
 """
 
 import heapq
@@ -52,13 +54,13 @@ Key = Callable[[Entry], float]
 Ranks = tuple[float, ...]
 
 CANDIDATES: Final = 96
-"""The number of best wines from which a varied selection is chosen."""
+"""From how many of the best wines a varied selection is chosen."""
 MAX_WORDS: Final = 32
 FILLER_WORDS: Final = frozenset(
     "something anything wine wines bottle bottles please want like would could find show give need "
     "good nice best great get got let us".split()
 )
-"""Words that do not narrow a search for wine, in addition to English stop words."""
+"""Words that say nothing about the wanted wine, in addition to stop words."""
 POINTS: Final[Mapping[str, int]] = {
     "foods": 60,
     "styles": 60,
@@ -73,21 +75,21 @@ POINTS: Final[Mapping[str, int]] = {
     "min_abv": 20,
     "max_abv": 20,
 }
-"""The points for meeting a soft filter, which ranks wines but excludes none."""
+"""The points of a wine that meets a soft filter."""
 EXTRA_FOOD_POINTS: Final = 10
-"""The points for each requested food, after the first, that a wine suits."""
+"""The points for each further requested food that suits a wine."""
 UNKNOWN_DISTANCE: Final = 0.5
-"""The distance to an unknown value, halfway between equal and different."""
+"""The distance of an unknown value, halfway between 0 for equal and 1 for different."""
 SCALES: Final[Mapping[str, Sequence[str]]] = {
     "sweetness": [*Sweetness],
     "bodies": [*Body],
     "tannins": [*Level],
     "acidities": [*Level],
 }
-"""Filters on ordered values: a neighbour of a requested value gets half of the points."""
+"""The filters whose values have an order. A neighbour of a requested value gets half the points."""
 PRICE_BANDS_EUR: Final = (12, 20, 35, 70, 150)
 EXPENSIVE_FACTOR: Final = 2
-"""Unless the query limits prices, wines above this multiple of their median price come last."""
+"""Wines above this multiple of the median price are expensive."""
 SHUFFLE_PRIME: Final = 2**31 - 1
 UNSHUFFLED: Final = {
     "text",
@@ -106,14 +108,15 @@ FILTER_WORDS: Final = frozenset(
     for value in values
     for word in split_words(value)
 )
-"""Words like "red" that a filter already covers; they do not identify a wine by its name."""
+"""Words such as "red" for which there is a filter. They do not name a wine."""
 
 
 class Candidate(NamedTuple):
-    """A wine that passed the filters, with its ranks (the lowest first), most important first.
+    """A wine that has passed the filters, with its ranks.
 
-    `first` ranks by what comes before everything else: the stock, a name, an order by price. Then
-    come the points, negative, and at last the `others`: how well the text matches, and so on.
+    The wine with the lowest ranks is the best. `first` has the ranks that come before everything
+    else: by stock, by a name, by price. `points` are its points as a negative number. `others` has
+    the ranks that count last: how well the text matches, and so on.
     """
 
     first: Ranks
@@ -124,7 +127,7 @@ class Candidate(NamedTuple):
 
     @property
     def ranks(self) -> Ranks:
-        """Return all ranks."""
+        """Return all ranks, the most important first."""
         return (*self.first, self.points, *self.others)
 
 
@@ -145,14 +148,15 @@ def find_best(
 ) -> list[Candidate]:
     """Return the best candidates in order.
 
-    `matches` are the wines that match the text, by their numbers; the values say how well.
+    `matches` has the numbers of the wines that match the text, each with how well it matches.
     """
     text_matches = matches if extract_words(query.text) else None
     first_keys = list(_first_keys(query, text_matches))
     point_keys = list(_points(query, soft))
     other_keys = list(_other_keys(query, text_matches, like))
     seed = query.model_dump_json(exclude=UNSHUFFLED)
-    factor = (zlib.crc32(seed.encode()) >> 2) | 1  # at most 30 bits, and never 0
+    # A number of at most 30 bits that is never 0. Another query gives another shuffle.
+    factor = (zlib.crc32(seed.encode()) >> 2) | 1
     candidates: list[Candidate] = []
     for first, points, entry in _find_front(entries, first_keys, point_keys):
         others = tuple([key(entry) for key in other_keys])
@@ -164,14 +168,15 @@ def find_best(
 def _find_front(
     entries: Sequence[Entry], first_keys: Sequence[Key], point_keys: Sequence[Key]
 ) -> list[tuple[Ranks, float, Entry]]:
-    """Return the wines that may be among the best, by what comes first and by their points.
+    """Return the wines that may be among the best, by their first ranks and their points.
 
-    The other ranks, which take longer, are found for these only.
+    Only for these are the other ranks found, which takes longer.
     """
     ranked: list[tuple[Ranks, float, Entry]] = []
     for entry in entries:
         first = tuple([key(entry) for key in first_keys])
-        points = -sum([key(entry) for key in point_keys])  # the lowest rank is best
+        # Negative, because the lowest rank is the best.
+        points = -sum([key(entry) for key in point_keys])
         ranked.append((first, points, entry))
     if len(ranked) <= CANDIDATES:
         return ranked
@@ -186,13 +191,13 @@ def _find_front(
 
 
 def _order(candidate: Candidate) -> tuple[Ranks, float, Ranks, int, str]:
-    """Return by what a candidate is ordered; the id is the last, so that the order is certain."""
+    """Return the sort key of a candidate. It ends with the id, so that the order is always one."""
     ranks = (candidate.first, candidate.points, candidate.others)
     return (*ranks, candidate.shuffle, candidate.entry.wine.id)
 
 
 def _first_keys(query: WineQuery, matches: Container[int] | None) -> Iterator[Key]:
-    """Yield what comes before everything else, most important first."""
+    """Yield the keys that come before all others, the most important first."""
     if query.name and query.offer is not None:
         yield lambda entry: entry.wine.offers[0].kind != query.offer
     if query.name or not query.in_stock_only:
@@ -208,21 +213,24 @@ def _first_keys(query: WineQuery, matches: Container[int] | None) -> Iterator[Ke
 def _other_keys(
     query: WineQuery, matches: Mapping[int, float] | None, like: Wine | None
 ) -> Iterator[Key]:
-    """Yield what orders wines with the same points, most important first."""
+    """Yield the keys that order wines with the same points, the most important first."""
     if matches is not None:
         yield lambda entry: -matches.get(entry.number, 0.0)
     if query.alcohol_free:
         yield lambda entry: entry.wine.abv or 0.0
     if query.around is not None:
         around = to_euros(query.around, query.currency)
-        # The filter lets no others pass.
+        # The filter of prices lets only wines with a price pass.
         yield lambda entry: abs((entry.price or 0.0) - around)
     if like:
         yield _distance_from(like)
 
 
 def _price_keys(query: WineQuery, matches: Container[int] | None) -> Iterator[Key]:
-    """Yield what orders wines by price: unknown prices last, those that match the text first."""
+    """Yield the keys that order wines by price.
+
+    Wines without a price come last. Among the others, those that match the text come first.
+    """
     sign = 1 if query.order == "cheapest" else -1
     yield lambda entry: entry.price is None
     if matches is not None:
@@ -231,9 +239,9 @@ def _price_keys(query: WineQuery, matches: Container[int] | None) -> Iterator[Ke
 
 
 def _named_words(name: str) -> Key:
-    """Return how many words of a name are in a wine's own name or producer, as a negative number.
+    """Return the key that counts how many words of `name` a wine has in its name or producer.
 
-    They are what is meant before wines that only have the place or the grape.
+    It is negative, so that more words rank better than a place or a grape with these words.
     """
     words = frozenset(split_words(name))
 
@@ -245,7 +253,10 @@ def _named_words(name: str) -> Key:
 
 
 def _points(query: WineQuery, soft: Filters) -> Iterator[Key]:
-    """Yield the points for soft filters, and for foods and grapes even if they are hard filters."""
+    """Yield the keys that give points for soft filters.
+
+    Foods and grapes get points even if they are hard filters.
+    """
     for name, is_met in soft.items():
         if name in SCALES:
             yield _scale_points(name, getattr(query, name))
@@ -258,11 +269,12 @@ def _points(query: WineQuery, soft: Filters) -> Iterator[Key]:
 
 
 def _points_if(is_met: Predicate, points: int) -> Key:
+    """Return the key that gives points to wines that meet a filter."""
     return lambda entry: points if is_met(entry) else 0
 
 
 def _scale_points(name: str, requested: Sequence[str]) -> Key:
-    """Return the points for a value on a scale: half of them for a neighbour of a requested one."""
+    """Return the key that gives points for a requested value, and half for a neighbour of it."""
     field = FIELDS_BY_FILTER[name]
     scale = SCALES[name]
     points_by_value: dict[str | None, int] = {}
@@ -276,6 +288,8 @@ def _scale_points(name: str, requested: Sequence[str]) -> Key:
 
 
 def _food_points(foods: frozenset[Food]) -> Key:
+    """Return the key that gives points for each requested food that suits a wine."""
+
     def points(entry: Entry) -> int:
         suited = len(foods.intersection(entry.wine.foods))
         if not suited:
@@ -286,7 +300,7 @@ def _food_points(foods: frozenset[Food]) -> Key:
 
 
 def _grape_points(grapes: set[str]) -> Key:
-    """Return the points for a grape: half of them if it is not the first of the blend."""
+    """Return the key that gives points for a requested grape, half if it is not the main one."""
 
     def points(entry: Entry) -> int:
         if grapes.isdisjoint(entry.grapes):
@@ -301,10 +315,11 @@ def _grape_points(grapes: set[str]) -> Key:
 def rank_by_preference(
     candidates: Sequence[Candidate], query: WineQuery
 ) -> list[tuple[Ranks, Candidate]]:
-    """Return candidates with sort keys, in order: named in the text first, expensive ones last.
+    """Return the candidates in order, each with its sort key.
 
-    What comes before everything else outweighs both, and so do the points for soft filters.
-    Candidates keep their order if the query orders them by a price, a name or another wine.
+    Wines that the text names come first, and expensive ones last. The first ranks and the points
+    for soft filters count more than that. If the query orders wines by price, by a name or by
+    another wine, the candidates keep their order.
     """
     if query.order != "match" or query.name or query.like:
         return [((), candidate) for candidate in candidates]
@@ -326,7 +341,7 @@ def rank_by_preference(
 
 
 def _find_expensive_price(candidates: Sequence[Candidate], query: WineQuery) -> float:
-    """Return the price above which wines are expensive; infinity if the query limits prices."""
+    """Return the price above which wines are expensive, or infinity if the query limits prices."""
     prices: list[float] = []
     for candidate in candidates:
         if candidate.entry.price is not None:
@@ -338,9 +353,9 @@ def _find_expensive_price(candidates: Sequence[Candidate], query: WineQuery) -> 
 
 
 def _find_naming_words(text: str) -> set[str]:
-    """Return the words of a text that may be of a wine's name, producer or origin.
+    """Return the words of a text that may belong to a wine's name, producer or origin.
 
-    Grapes and filter words are none: they do not identify a wine.
+    Grapes and words of filters are left out, because they do not name a wine.
     """
     text = f" {normalize(text)} "
     for name in sorted(known_names("grapes"), key=len, reverse=True):
@@ -349,14 +364,15 @@ def _find_naming_words(text: str) -> set[str]:
 
 
 def choose_varied(ranked: Sequence[tuple[Ranks, Candidate]], limit: int) -> list[Entry]:
-    """Return the first `limit` wines; among equally ranked ones, prefer those that add variety."""
+    """Return the first `limit` wines. Among equally ranked ones, prefer those that add variety."""
     chosen: list[Entry] = []
     trait_counts: Counter[tuple[str, object]] = Counter()
 
     def count_repeats(entry: Entry) -> tuple[int, ...]:
         producer, place, band = [trait_counts[trait] for trait in _traits(entry)]
-        # Place and band weigh the same; of equal sums, the smaller band count wins.
-        is_alcohol_free = entry.wine.style is Style.ALCOHOL_FREE  # rarely wanted
+        # A wine without alcohol is rarely wanted.
+        is_alcohol_free = entry.wine.style is Style.ALCOHOL_FREE
+        # Place and price band count the same. If their sums are equal, the band decides.
         return producer, place + band, band, is_alcohol_free
 
     def all_ranks(item: tuple[Ranks, Candidate]) -> tuple[Ranks, Ranks]:
@@ -376,7 +392,7 @@ def choose_varied(ranked: Sequence[tuple[Ranks, Candidate]], limit: int) -> list
 
 
 def _traits(entry: Entry) -> Sequence[tuple[str, object]]:
-    """Return what should vary between the chosen wines."""
+    """Return the traits of a wine that should differ between the chosen wines."""
     price_band: int | None = None
     if entry.price is not None:
         price_band = bisect(PRICE_BANDS_EUR, entry.price)
@@ -388,7 +404,10 @@ def _traits(entry: Entry) -> Sequence[tuple[str, object]]:
 
 
 def _distance_from(wine: Wine) -> Key:
-    """Return the distance of a wine from `wine`, a weighted sum; 0 means equal."""
+    """Return the key that tells how different a wine is from `wine`. It is 0 for an equal one.
+
+    It is a sum over traits, each with a weight.
+    """
     country = canonical_name("countries", wine.country)
     grapes = {canonical_name("grapes", grape) for grape in wine.grapes}
     region = f" {normalize(wine.region)} "
@@ -401,7 +420,7 @@ def _distance_from(wine: Wine) -> Key:
 
     def distance(entry: Entry) -> float:
         other = entry.wine
-        # A port never resembles a Chablis.
+        # Style and colour weigh most: a port is never like a Chablis.
         total = 4.0 * _value_distance(wine.style, other.style)
         total += 3.0 * _value_distance(wine.colour, other.colour)
         total += 2.0 * sweetness[other.sweetness]
@@ -409,7 +428,8 @@ def _distance_from(wine: Wine) -> Key:
         total += 1.0 * tannins[other.tannin]
         total += 1.0 * acidities[other.acidity]
         total += 0.5 * _value_distance(country, entry.country)
-        if grapes:  # the Jaccard distance
+        if grapes:
+            # The share of all grapes of both wines that they do not have in common.
             shared = len(grapes.intersection(entry.grapes))
             total += 3.0 * (1 - shared / len(grapes.union(entry.grapes)))
         if region.strip():
@@ -428,7 +448,7 @@ def _value_distance(value: str | None, other: str | None) -> float:
 
 
 def _scale_distances(name: str, value: str | None) -> Mapping[str | None, float]:
-    """Return the distance of each value of an ordered scale, whose ends are 1 apart."""
+    """Return the distance of each value of a scale from `value`. Both ends are 1 apart."""
     scale = SCALES[name]
     distances: dict[str | None, float] = dict.fromkeys((None, *scale), UNKNOWN_DISTANCE)
     if value is None:
