@@ -1,6 +1,6 @@
-"""Engine and sessions, for SQLite (one file) and Postgres (several replicas).
+"""Connect to the database: SQLite in one file, or Postgres for several replicas.
 
-Calls are retried while the database is restarting, locked or full.
+Calls are tried again while the database restarts, or is locked or full.
 """
 
 import asyncio
@@ -53,7 +53,7 @@ POSTGRES_OPTIONS: Final = {
     "keepalives_count": "3",
     "tcp_user_timeout": "10000",
 }
-"""Connection options that detect a dead server within about 11 s (5 + 3 x 2)."""
+"""Options with which a connection notices a dead server within about 11 s (5 + 3 × 2)."""
 PRAGMAS: Final = (
     "busy_timeout = 10000",
     "synchronous = FULL",
@@ -61,11 +61,11 @@ PRAGMAS: Final = (
     "secure_delete = ON",
 )
 POOL_SIZE: Final = 10
-"""The number of Postgres connections per process."""
+"""How many connections to Postgres a process keeps."""
 
 DATABASE_BACKOFF: Final = Backoff(first_wait=0.4, max_wait=2.0)
 BRIEF_TRIES: Final = 4
-"""Tries for a call whose failure is acceptable; together they take a second or two."""
+"""How often a call is tried whose failure can be borne. This takes a second or two."""
 
 
 class DatabaseUnusable(Exception):
@@ -78,11 +78,14 @@ TRANSIENT_ERRORS: Final = (
     PoolTimeout,
     DatabaseUnusable,
 )
-"""Errors of a database that is unreachable, locked or full: a retry may help."""
+"""Errors of a database that cannot be reached, or is locked or full: another try may help."""
 
 
 class Sessions:
-    """A factory of sessions. SQLite allows one writer, so writing sessions take turns there."""
+    """Makes sessions.
+
+    SQLite allows only one writer, so that sessions that write take turns there.
+    """
 
     def __init__(self, engine: AsyncEngine) -> None:
         self._session_factory = async_sessionmaker(engine, expire_on_commit=False)
@@ -94,16 +97,16 @@ class Sessions:
         self._inode = self._find_inode()
 
     def __call__(self) -> AsyncSession:
-        """Return a read session."""
+        """Return a session for reading."""
         return self._session_factory()
 
     @asynccontextmanager
     async def begin(self) -> AsyncIterator[AsyncSession]:
-        """Open a session, and commit at the end of the block or roll back if it raises.
+        """Yield a session for writing. Commit at the end of the block, or roll back if it fails.
 
         Raises:
             DatabaseUnusable: the file of an SQLite database was deleted or replaced.
-            ValueError: the database rejects a value. The message does not contain it.
+            ValueError: the database rejects a value. The message does not contain the value.
         """
         async with self._write_lock:
             self._check_file()
@@ -112,7 +115,7 @@ class Sessions:
                     yield session
             except DataError as error:
                 raise ValueError(type(error.orig).__name__) from None
-            # The file may have been replaced during the commit; in that case the data is lost.
+            # The file may have been replaced during the commit. Then the data are lost.
             self._check_file()
 
     async def checkpoint(self) -> None:
@@ -124,7 +127,8 @@ class Sessions:
     def _check_file(self) -> None:
         """Raise DatabaseUnusable if the opened SQLite file was deleted or replaced."""
         if self._find_inode() != self._inode:
-            raise DatabaseUnusable(  # transient: an operator may restore the file
+            # An operator may restore the file: calls are tried again after this error.
+            raise DatabaseUnusable(
                 f"The database {self._file} was deleted or replaced while it was in use. The bot "
                 "accepts no updates. Restore the file, or restart to use the new one."
             )
@@ -136,7 +140,7 @@ class Sessions:
 
 
 async def count_changed(session: AsyncSession, statement: sa.Update | sa.Delete) -> int:
-    """Execute a statement; return the number of changed rows."""
+    """Execute a statement, and return the number of changed rows."""
     result = await session.execute(statement)
     return cast("sa.CursorResult[Any]", result).rowcount
 
@@ -149,7 +153,7 @@ class SqlRepository:
     now: Callable[[], datetime] = utc_now
 
     async def _first_value(self, query: sa.Select[T]) -> T | None:
-        """Return the first column of the first row; None if no row matches."""
+        """Return the first column of the first row, or None if there is no row."""
         async with self.sessions() as session:
             return await session.scalar(query)
 
@@ -163,21 +167,22 @@ class SqlRepository:
             return (await session.execute(query)).all()
 
     async def _write(self, statement: sa.Update | sa.Delete) -> int:
-        """Execute and commit a statement; return the number of changed rows."""
+        """Execute a statement and commit. Return the number of changed rows."""
         async with self.sessions.begin() as session:
             return await count_changed(session, statement)
 
     async def _upsert(self, *rows: Base) -> None:
-        """Insert rows, or update stored rows with the same primary key, and commit."""
+        """Insert rows, or update those with the same primary key, and commit."""
         async with self.sessions.begin() as session:
             await upsert(session, *rows)
 
 
 def is_transient(error: Exception) -> bool:
-    """Return whether the database is only temporarily unreachable, locked or full."""
+    """Return whether an error may go away: the database cannot be reached, or is locked or full."""
     if isinstance(error, DBAPIError):
         code = getattr(error.orig, "sqlite_errorcode", None)
-        if code == sqlite3.SQLITE_ERROR:  # a wrong statement, or a missing table
+        if code == sqlite3.SQLITE_ERROR:
+            # The statement is wrong, or a table is missing.
             return False
         if error.connection_invalidated:
             return True
@@ -204,10 +209,10 @@ async def call_or_default(
 async def retry_forever(
     function: Callable[P, Awaitable[R]], *arguments: P.args, **named: P.kwargs
 ) -> R:
-    """Return the result of a call. Retry until the database is back, so that no turn is lost.
+    """Return the result of a call. Try again until the database is back, so that no turn is lost.
 
     Raises:
-        Exception: an error of the call that a retry cannot fix.
+        Exception: the call has failed with an error that does not go away.
     """
     return await retry(
         lambda: function(*arguments, **named),
@@ -219,10 +224,10 @@ async def retry_forever(
 
 
 def create_engine(url: str, pool_size: int = POOL_SIZE) -> AsyncEngine:
-    """Return an engine for `url`; create the SQLite file, but do not connect yet.
+    """Return an engine for `url`. Create the file of an SQLite database, but do not connect yet.
 
-    Error messages contain no statement parameters: these include users' messages, and errors are
-    logged.
+    The messages of errors contain no parameters of statements. These may be messages of users, and
+    errors are logged.
 
     Raises:
         DatabaseUnusable: the URL is malformed, or the folder of the file cannot be created.
@@ -239,15 +244,18 @@ def create_engine(url: str, pool_size: int = POOL_SIZE) -> AsyncEngine:
         sa.event.listen(engine.sync_engine, "connect", _prepare_sqlite)
         return engine
     parsed = parsed.update_query_dict({**POSTGRES_OPTIONS, **parsed.query})
-    # No `pool_pre_ping`, which doubles the round trips. When a call finds its connection lost,
-    # SQLAlchemy replaces all older connections, and the call is retried.
+    # Without `pool_pre_ping`, which would double the round trips. If a call finds its connection
+    # lost, SQLAlchemy replaces all older connections, and the call is tried again.
     return create_async_engine(
         parsed, pool_size=pool_size, max_overflow=0, hide_parameters=True
     )
 
 
 def _create_private_file(path: Path) -> None:
-    """Create the file and its folder, private to the owner. SQLite copies the mode to its logs."""
+    """Create the file and its folder, which only the owner may read.
+
+    SQLite gives its logs the permissions of the file.
+    """
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
@@ -255,7 +263,8 @@ def _create_private_file(path: Path) -> None:
             f"The database's folder {path.parent} cannot be created: {error.strerror}. "
             "Choose another in DATABASE_URL."
         ) from None
-    with suppress(OSError):  # connecting will fail and report the reason
+    # If this fails, connecting fails too, and says why.
+    with suppress(OSError):
         descriptor = os.open(path, os.O_CREAT | os.O_RDONLY, 0o600)
         os.close(descriptor)
 
@@ -264,8 +273,8 @@ def _prepare_sqlite(connection: DBAPIConnection, _entry: ConnectionPoolEntry) ->
     cursor = connection.cursor()
     for pragma in PRAGMAS:
         cursor.execute(f"PRAGMA {pragma}")
-    # `busy_timeout` does not apply here: this fails at once if another connection has locked the
-    # file. Ignore the error: that connection sets WAL too, and the file remembers the mode.
+    # `busy_timeout` does not hold for this: it fails at once if another connection has locked the
+    # file. That does no harm, because the other connection sets the mode, and the file keeps it.
     with suppress(sqlite3.OperationalError):
         cursor.execute("PRAGMA journal_mode = WAL")
     cursor.close()

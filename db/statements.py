@@ -1,4 +1,4 @@
-"""Statements that differ between SQLite and Postgres, and records made of rows."""
+"""Make statements that differ between SQLite and Postgres, and make records of rows."""
 
 from dataclasses import fields
 from functools import cache
@@ -13,22 +13,26 @@ from db.models import Base
 T = TypeVar("T")
 
 
-def to_record(kind: type[T], row: sa.Row[Any], **others: object) -> T:
-    """Return a dataclass instance from the row's columns of the same names and `others`."""
-    field_names = {field.name for field in fields(cast("Any", kind))}
+def to_record(record_type: type[T], row: sa.Row[Any], **others: object) -> T:
+    """Return a record, which is a dataclass, made of a row.
+
+    A field has the value of the column with its name. `others` are values of further fields.
+    """
+    field_names = {field.name for field in fields(cast("Any", record_type))}
     values: dict[str, object] = {}
     for name, value in row._mapping.items():
         if name not in field_names:
             continue
-        if isinstance(value, list):  # of JSON: a record does not change
+        if isinstance(value, list):
+            # A column of JSON. A record must not change, so it gets a tuple.
             values[name] = tuple(value)
         else:
             values[name] = value
-    return kind(**values | others)
+    return record_type(**values | others)
 
 
 def _insert(dialect: str, model: type[Base]) -> postgresql.Insert | sqlite.Insert:
-    """Return an insert in a dialect, which supports ON CONFLICT."""
+    """Return an insert statement of a dialect, which can have ON CONFLICT."""
     if dialect == "sqlite":
         return sqlite.insert(model.__table__)
     return postgresql.insert(model.__table__)
@@ -41,7 +45,10 @@ def _insert_new(dialect: str, model: type[Base]) -> sa.Insert:
 
 @cache
 def _upsert(dialect: str, model: type[Base], columns: tuple[str, ...]) -> sa.Insert:
-    """Return the statement of `upsert`, which every turn needs and which is slow to build."""
+    """Return the statement of `upsert`.
+
+    It is cached: every turn needs it, and building it is slow.
+    """
     statement = _insert(dialect, model)
     keys = model.__table__.primary_key.columns.keys()
     changed = {name: statement.excluded[name] for name in columns if name not in keys}
@@ -49,7 +56,7 @@ def _upsert(dialect: str, model: type[Base], columns: tuple[str, ...]) -> sa.Ins
 
 
 async def insert_new(session: AsyncSession, *rows: Base) -> int:
-    """Insert rows, except those that conflict with stored ones; return how many were new."""
+    """Insert the rows that do not conflict with stored ones. Return how many these are."""
     if not rows:
         return 0
     dialect = session.get_bind().dialect.name
@@ -60,7 +67,10 @@ async def insert_new(session: AsyncSession, *rows: Base) -> int:
 
 
 async def upsert(session: AsyncSession, *rows: Base) -> None:
-    """Insert rows, or update those with the same primary key, which keep columns not set here."""
+    """Insert rows, or update those with the same primary key.
+
+    An updated row keeps the columns that are not set in the given row.
+    """
     if not rows:
         return
     dialect = session.get_bind().dialect.name

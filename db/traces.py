@@ -1,9 +1,10 @@
 """Store traces and their scores locally for admins, and queue them for export to Langfuse.
 
-A trace is masked and compressed once, before the transaction that commits its turn stores it. The
-one that ends the turn adds how its messages were sent. Scores come from the turn itself and from
-users' feedback. A retracted score keeps its row, without a value, until its deletion was exported.
-Later feedback gets a new id, since Langfuse deletes by id with a delay.
+A trace is masked and compressed once, before the transaction that commits its turn. That
+transaction stores it. A later transaction, which ends the turn, adds how the messages were sent.
+Scores come from the turn itself and from the feedback of users. A score that was taken back keeps
+its row without a value, until its deletion is exported. Later feedback gets a new id: Langfuse
+deletes scores by their ids, some time after it was asked to.
 """
 
 import asyncio
@@ -36,11 +37,12 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 DELETION_DELAY: Final = timedelta(minutes=2)
-"""How long after a score its deletion is sent, which must not overtake it in Langfuse's queue."""
+"""How long after a score its deletion is sent, so that it does not overtake the score."""
 LAST: Final = "last"
-MAX_QUESTION_CHARS: Final = 200  # in lists of traces
+MAX_QUESTION_CHARS: Final = 200
+"""How much of a question is shown in lists of traces."""
 MAX_NAMED_TRACES: Final = 3
-"""How many traces are named if more than one begins with what was typed."""
+"""How many traces an error names if the ids of several begin with what was asked for."""
 
 _TRACE: Final = TypeAdapter(TraceRecord)
 _SPAN: Final = TypeAdapter(SpanRecord)
@@ -51,7 +53,7 @@ FINE_LEVEL: Final[SpanLevel] = "DEFAULT"
 
 @dataclass(frozen=True, slots=True)
 class PreparedTrace:
-    """A trace and its scores, masked, as rows to be stored."""
+    """The rows of a masked trace and its scores, ready to be stored."""
 
     row: TraceRow
     scores: Sequence[ScoreRow]
@@ -59,9 +61,9 @@ class PreparedTrace:
 
 @dataclass(frozen=True, slots=True)
 class PreparedDelivery:
-    """What the sending of a turn's messages changes in the row of its trace.
+    """The columns of a trace's row that change when the messages of its turn were sent.
 
-    `columns` are empty if no messages were sent.
+    There are none if no messages were sent.
     """
 
     trace_id: str
@@ -70,16 +72,16 @@ class PreparedDelivery:
 
 @dataclass(frozen=True, slots=True)
 class TraceRows:
-    """A writer of masked traces, which queues them for export if `is_exported`."""
+    """Writes masked traces, and queues them for export if `is_exported`."""
 
     masking: Masking = field(default_factory=Masking)
     is_exported: bool = False
 
     async def prepare(self, trace: TraceRecord | None) -> PreparedTrace | None:
-        """Mask and compress an ended trace, before the transaction that stores it.
+        """Mask and compress a trace that has ended, before the transaction that stores it.
 
-        Return None if there is none, or if it fails: this must not fail the turn, which is
-        answered.
+        Return None if there is no trace. Return None also after an error: the turn has an answer,
+        and must not fail because of its trace.
         """
         if trace is None:
             return None
@@ -97,7 +99,7 @@ class TraceRows:
     async def prepare_delivery(
         self, trace: TraceRecord | None
     ) -> PreparedDelivery | None:
-        """Mask and compress what was added to a prepared trace since: how it was delivered.
+        """Mask and compress what the delivery of the messages has added to a trace.
 
         Return None if there is no trace.
         """
@@ -129,9 +131,9 @@ class TraceRows:
     async def save_delivery(
         self, session: AsyncSession, prepared: PreparedDelivery | None, now: datetime
     ) -> bool:
-        """Add to a stored trace how it was delivered, and export it; return whether it is stored.
+        """Add to a stored trace how its messages were sent, and let it be exported.
 
-        It is not if there is none, or if it was deleted since the turn was committed.
+        Return False if there is no such trace, or if it was deleted since the turn was committed.
         """
         if prepared is None:
             return False
@@ -150,7 +152,7 @@ class TraceRows:
             scores = update(ScoreRow).where(
                 ScoreRow.trace_id == prepared.trace_id,
                 ScoreRow.state == ExportState.WAITING,
-                # A withdrawn score keeps its time: its deletion must not overtake it.
+                # A score that was taken back keeps its time: its deletion must not overtake it.
                 ScoreRow.value.is_not(None),
             )
             await session.execute(scores.values(due_at=now))
@@ -159,7 +161,7 @@ class TraceRows:
     async def save(
         self, session: AsyncSession, prepared: PreparedTrace | None, due_at: datetime
     ) -> None:
-        """Store a trace and its scores, or replace stored ones; export them from `due_at` on."""
+        """Store a trace and its scores, or replace stored ones. They are exported at `due_at`."""
         if prepared is None:
             return
         self._queue(prepared.row, due_at)
@@ -171,7 +173,7 @@ class TraceRows:
     async def save_verdict(
         self, session: AsyncSession, turn: TurnRow, now: datetime
     ) -> None:
-        """Store the feedback on a turn as scores of its trace; retract scores without a value."""
+        """Store the feedback on a turn as scores of its trace. Take back what it has no more."""
         if turn.trace_id is None:
             return
         liked: float | None = None
@@ -190,8 +192,8 @@ class TraceRows:
         score: ScoreRecord,
         now: datetime,
     ) -> None:
-        """Store a score, or change the stored one; without a value, retract the stored one."""
-        # Lock the rows, so that an exporter cannot mark a changed score as sent.
+        """Store a score, or change the stored one. If it has no value, take the stored one back."""
+        # The rows are locked, so that an exporter cannot mark a changed score as sent.
         scores_of_name = (
             select(ScoreRow)
             .where(ScoreRow.trace_id == turn.trace_id, ScoreRow.name == score.name)
@@ -204,7 +206,7 @@ class TraceRows:
         elif score.value is None:
             return
         else:
-            row = _make_score_row(turn, score.name, retracted_count=len(rows))
+            row = _make_score_row(turn, score.name, taken_back_count=len(rows))
             row.due_at = now
             session.add(row)
         row.value = score.value
@@ -212,8 +214,9 @@ class TraceRows:
         row.comment = score.comment
         due_at = now
         if row.due_at > now:
-            # It is being sent, and due just after its claim ends: so the older value is not the one
-            # that stays, and the exporter sees that the row has changed.
+            # An exporter has claimed the row until `due_at`, and may be sending the old value. The
+            # new value is due just after that, so that it replaces the old one. By the other time
+            # the exporter sees that the row has changed.
             due_at = row.due_at + timedelta(microseconds=1)
         if row.value is None:
             due_at += DELETION_DELAY
@@ -231,11 +234,14 @@ class TraceRows:
         return ExportState.KEPT
 
 
-def _make_score_row(turn: TurnRow, name: str, *, retracted_count: int) -> ScoreRow:
-    """Return the row of a score of a turn, whose id no retracted score of this name has."""
+def _make_score_row(turn: TurnRow, name: str, *, taken_back_count: int) -> ScoreRow:
+    """Return the row of a new score of a turn.
+
+    Its id is not that of a score with this name that was taken back before.
+    """
     score_id = f"{turn.trace_id}-{name}"
-    if retracted_count:
-        score_id += f"-{retracted_count}"
+    if taken_back_count:
+        score_id += f"-{taken_back_count}"
     return ScoreRow(
         score_id=score_id,
         name=name,
@@ -259,10 +265,10 @@ class SqlTraceStore(TraceStoringRepository):
     """The stored traces."""
 
     async def get(self, trace_id: str) -> TraceRecord:
-        """Return the only trace whose id begins with `trace_id`, or the newest for "last".
+        """Return the only trace whose id begins with `trace_id`, or the newest one for "last".
 
         Raises:
-            LookupError: no trace matches, or several do; the message lists them.
+            LookupError: there is no such trace, or there are several. The message names them.
         """
         query = select(TraceRow.record, TraceRow.delivery)
         if trace_id == LAST:
@@ -282,7 +288,7 @@ class SqlTraceStore(TraceStoringRepository):
         return replace(trace, scores=await self._read_scores(trace.trace_id))
 
     async def _read_scores(self, trace_id: str) -> dict[str, ScoreRecord]:
-        """Return the scores of a trace that were not retracted, by their names."""
+        """Return the scores of a trace that were not taken back, by their names."""
         scores = (
             select(ScoreRow.__table__)
             .where(ScoreRow.trace_id == trace_id, ScoreRow.value.is_not(None))
@@ -299,9 +305,9 @@ class SqlTraceStore(TraceStoringRepository):
         until: datetime | None = None,
         failed: bool = False,
     ) -> Sequence[TraceRow]:
-        """Return at most `limit` traces without their records, failures first, then the newest.
+        """Return at most `limit` traces without their records: first failures, then the newest.
 
-        If `failed` is set, return only traces of failed or rule-based answers.
+        If `failed`, return only traces of turns that failed or that rules answered.
         """
         levels = list(FAILED_LEVELS)
         if not failed:
@@ -316,7 +322,7 @@ class SqlTraceStore(TraceStoringRepository):
         if until is not None:
             query = query.where(TraceRow.started_at < until)
         traces: list[TraceRow] = []
-        # One query for each level: an index has the newest of a level.
+        # One query for each level, because an index has the levels with the newest traces of each.
         for level in levels:
             of_level = query.where(TraceRow.level == level)
             traces += await self._values(of_level.limit(limit - len(traces)))
@@ -324,11 +330,11 @@ class SqlTraceStore(TraceStoringRepository):
 
 
 def to_trace_row(trace: TraceRecord) -> TraceRow:
-    """Return the row of a masked trace; the caller sets its state and `due_at`."""
+    """Return the row of a masked trace. The caller sets its state and `due_at`."""
     root = trace.root
     question = ""
     if isinstance(root.input, str):
-        # Cut before the spaces are joined too: it may be very long.
+        # Cut already here, because it may be very long, and cut again without superfluous spaces.
         start = root.input[: 2 * MAX_QUESTION_CHARS]
         question = " ".join(start.split())
     return TraceRow(
@@ -359,7 +365,10 @@ def _list_errors(root: SpanRecord) -> list[str]:
 
 
 def _to_score_rows(trace: TraceRecord) -> list[ScoreRow]:
-    """Return the rows of a trace's own scores; their ids are stable, so saving replaces them."""
+    """Return the rows of a trace's own scores.
+
+    Their ids are always the same, so that storing them again replaces them.
+    """
     rows: list[ScoreRow] = []
     for score in trace.scores.values():
         row = ScoreRow(
@@ -374,12 +383,12 @@ def _to_score_rows(trace: TraceRecord) -> list[ScoreRow]:
 
 
 def _pack(adapter: TypeAdapter[T], value: T) -> bytes:
-    """Return a masked trace, or a span of one, as compressed JSON."""
+    """Return a masked trace, or one of its spans, as compressed JSON."""
     return zlib.compress(adapter.dump_json(value, warnings=False), 1)
 
 
 def unpack(record: bytes, delivery: bytes | None) -> TraceRecord:
-    """Return the trace of two columns of its row, with the span in which it was sent."""
+    """Return the trace that two columns of its row hold: its record and its delivery."""
     trace = _TRACE.validate_json(zlib.decompress(record))
     if delivery is not None:
         trace.spans.append(_SPAN.validate_json(zlib.decompress(delivery)))

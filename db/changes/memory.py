@@ -1,4 +1,4 @@
-"""Changes of what is remembered of a user: facts, bottles, concerns."""
+"""Change what is remembered of a user: facts, bottles and concerns."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
@@ -32,12 +32,15 @@ CHANGE_ADAPTER: Final = TypeAdapter(Change)
 
 @dataclass(frozen=True, slots=True)
 class ChangeMemory(StoredChange):
-    """Adds and removes facts and bottles of a user; may be undone, or revert an earlier one."""
+    """Adds and removes facts and bottles of a user, or undoes an earlier change."""
 
     change: Change
 
     async def apply(self, transaction: Transaction) -> None:
-        """Make the change; if it reverts one that was reverted before or expired, do nothing."""
+        """Make the change.
+
+        Do nothing if it would undo one that was undone before or has expired.
+        """
         change = self.change
         if change.reverts_id:
             undone = await _pop_undoable(transaction, change.user_id, change.reverts_id)
@@ -49,16 +52,16 @@ class ChangeMemory(StoredChange):
 
 @dataclass(frozen=True, slots=True)
 class TakeBackTurn(StoredChange):
-    """Takes back a turn whose message was edited: its place in the history, and its change.
+    """Takes back a turn whose message was edited: its messages, and what it has changed.
 
-    An allergy that the turn stored stays: a user lifts it in /taste.
+    An allergy that the turn has stored stays, until the user removes it in /taste.
     """
 
     turn_id: int
     user_id: int
 
     async def apply(self, transaction: Transaction) -> None:
-        """Delete the messages of the turn, and revert what it changed."""
+        """Delete the messages of the turn, and undo what it has changed."""
         session = transaction.session
         is_of_turn = MessageRow.turn_id == self.turn_id
         await session.execute(delete(MessageRow).where(is_of_turn))
@@ -70,14 +73,17 @@ class TakeBackTurn(StoredChange):
 
 @dataclass(frozen=True, slots=True)
 class SaveConcerns(StoredChange):
-    """Stores concerns and allergies of a user in a chat, each with its expiry (None for never)."""
+    """Stores concerns and allergies of a user in a chat.
+
+    Each has the time at which it expires, or None if it never does.
+    """
 
     chat_id: int
     user_id: int
     concerns: Mapping[str, datetime | None]
 
     async def apply(self, transaction: Transaction) -> None:
-        """Store the concerns; stored ones get the new expiry."""
+        """Store the concerns. If a concern is stored already, it gets the new time."""
         rows: list[ConcernRow] = []
         for name, until in self.concerns.items():
             row = ConcernRow(
@@ -93,7 +99,7 @@ class SaveConcerns(StoredChange):
 
 @dataclass(frozen=True, slots=True)
 class ForgetConcerns(StoredChange):
-    """Deletes a user's concerns and allergies in one chat, or in all if `chat_id` is None."""
+    """Deletes a user's concerns and allergies in one chat, or in all chats if `chat_id` is None."""
 
     user_id: int
     chat_id: int | None = None
@@ -110,15 +116,15 @@ class ForgetConcerns(StoredChange):
         await transaction.session.execute(forget)
 
 
-def is_undo(user_id: int, undo_id: int, now: datetime) -> ColumnElement[bool]:
-    """Return the condition for a user's stored change with this undo id that has not expired."""
+def undo_condition(user_id: int, undo_id: int, now: datetime) -> ColumnElement[bool]:
+    """Return the condition by which a query finds a change that the user can still undo."""
     is_theirs = UndoableChangeRow.user_id == user_id
     is_this = UndoableChangeRow.undo_id == undo_id
     return is_theirs & is_this & (UndoableChangeRow.until > now)
 
 
 def without_added_allergies(change: Change) -> Change:
-    """Return a change without the allergies that it adds: an edit must not remove an allergy."""
+    """Return a change without the allergies that it adds, so that undoing it removes none."""
     added = tuple(fact for fact in change.added_facts if fact.kind != "allergy")
     return replace(change, added_facts=added)
 
@@ -126,14 +132,14 @@ def without_added_allergies(change: Change) -> Change:
 def _to_storable(change: Change) -> Change:
     """Return a change without characters that cannot be stored.
 
-    Its texts must be the same in the undo as in the rows that the undo is to find.
+    What undoes the change finds rows by its texts, which must be as the rows have them.
     """
     fields = _strip_texts(CHANGE_ADAPTER.dump_python(change))
     return CHANGE_ADAPTER.validate_python(fields)
 
 
 def _strip_texts(value: Any) -> Any:
-    """Return nested data with `strip_unstorable` applied to every text."""
+    """Return nested data, with every text as `strip_unstorable` leaves it."""
     if isinstance(value, str):
         return strip_unstorable(value)
     if isinstance(value, Mapping):
@@ -144,7 +150,7 @@ def _strip_texts(value: Any) -> Any:
 
 
 async def _apply(session: AsyncSession, change: Change, now: datetime) -> None:
-    """Make a change, and store it as it was made, if it can be undone."""
+    """Make a change. If it can be undone, store it as it was made."""
     change = _to_storable(change)
     for fact in change.removed_facts:
         await _remove_fact(session, change.user_id, fact)
@@ -223,19 +229,20 @@ async def _remove_fact(session: AsyncSession, user_id: int, fact: Fact) -> None:
                 FactRow.value == fact.value,
             )
     await session.execute(remove)
-    if fact.kind == "allergy":  # also a concern of each chat where it was stated
-        lift = delete(ConcernRow).where(
+    if fact.kind == "allergy":
+        # An allergy is also stored as a concern in each chat where the user stated it.
+        remove_concern = delete(ConcernRow).where(
             ConcernRow.user_id == user_id, ConcernRow.name == fact.value
         )
-        await session.execute(lift)
+        await session.execute(remove_concern)
 
 
 async def _pop_undoable(
     transaction: Transaction, user_id: int, undo_id: int
 ) -> Change | None:
-    """Delete a stored change, and return it; None if it was undone before, or expired."""
-    is_theirs = is_undo(user_id, undo_id, transaction.now)
-    pop = delete(UndoableChangeRow).where(is_theirs).returning(UndoableChangeRow.change)
+    """Delete a stored change and return it, or None if it was undone before or has expired."""
+    is_this = undo_condition(user_id, undo_id, transaction.now)
+    pop = delete(UndoableChangeRow).where(is_this).returning(UndoableChangeRow.change)
     stored = await transaction.session.scalar(pop)
     if stored is None:
         return None

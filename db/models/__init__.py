@@ -1,4 +1,7 @@
-"""The tables, by what they are about; `Base.metadata` knows all of them from here."""
+"""The tables, each in the module of what it is about.
+
+Whoever imports this package has all tables in `Base.metadata`.
+"""
 
 from db.models.base import Base, SchemaSupportRow, UtcDateTime, utc_now
 from db.models.catalogue import CatalogueRow, ClickRow, OfferRow, WineRow

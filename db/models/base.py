@@ -1,4 +1,4 @@
-"""What all tables stand on: their base, the types of their columns, and partial indexes."""
+"""What all tables have in common: their base, the types of their columns, and partial indexes."""
 
 from datetime import UTC, datetime
 from typing import Annotated, Any, ClassVar, Final
@@ -13,7 +13,7 @@ Key = Annotated[
 TextKey = Annotated[str, mapped_column(primary_key=True)]
 _COUNTER_TYPE: Final = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 Counter = Annotated[int, mapped_column(_COUNTER_TYPE, primary_key=True)]
-"""An auto-incremented key. SQLite only increments a key whose type is INTEGER."""
+"""A key that the database increments. SQLite does so only if its type is INTEGER."""
 
 
 def utc_now() -> datetime:
@@ -22,7 +22,7 @@ def utc_now() -> datetime:
 
 
 class UtcDateTime(sa.TypeDecorator[datetime]):
-    """An aware datetime in UTC, even on SQLite, which stores no time zone."""
+    """A datetime with the time zone UTC, also on SQLite, which stores no time zones."""
 
     impl = sa.DateTime(timezone=True)
     cache_ok = True
@@ -30,7 +30,7 @@ class UtcDateTime(sa.TypeDecorator[datetime]):
     def process_bind_param(
         self, value: datetime | None, dialect: sa.Dialect
     ) -> datetime | None:
-        """Return the datetime in UTC. Reject a naive datetime, whose time zone is unknown."""
+        """Return the datetime in UTC. Raise ValueError for a datetime without a time zone."""
         if value is None:
             return None
         if value.tzinfo is None:
@@ -40,16 +40,17 @@ class UtcDateTime(sa.TypeDecorator[datetime]):
     def process_result_value(
         self, value: datetime | None, dialect: sa.Dialect
     ) -> datetime | None:
-        """Return an aware datetime."""
+        """Return the datetime with the time zone UTC."""
         if value is None:
             return None
-        if value.tzinfo is None:  # as SQLite returns it
+        if value.tzinfo is None:
+            # SQLite has stored it without the time zone.
             return value.replace(tzinfo=UTC)
         return value.astimezone(UTC)
 
 
 class Base(DeclarativeBase):
-    """The base of all tables, with constraint names that migrations can rely on."""
+    """The base of all tables. It gives constraints names, so that migrations can refer to them."""
 
     __table__: ClassVar[sa.Table]
     metadata = sa.MetaData(
@@ -74,7 +75,7 @@ def partial_index(name: str, *columns: str, where: sa.TextClause) -> sa.Index:
 
 
 class SchemaSupportRow(Base):
-    """The one row that tells the oldest release, by its revision, that runs on this schema."""
+    """A single row, which has the revision of the oldest release that can use this schema."""
 
     __tablename__ = "schema_support"
 

@@ -17,24 +17,26 @@ COLUMN_TYPES: Final[Mapping[type, type[sa.types.TypeEngine[Any]]]] = {
     float: sa.Double,
     str: sa.String,
 }
-"""The types of columns by the types of the fields of a wine; lists are stored as JSON."""
+"""The types of columns by the types of a wine's fields. A field with several values is JSON."""
 
 
 def _make_column(name: str, annotation: Any) -> sa.Column[Any]:
-    """Return the column of a field of `Wine`: `vintage` with `int | None` can be null."""
+    """Return the column of a field of `Wine`. It can be null if the field can be None."""
     if get_origin(annotation) is tuple:
         return sa.Column(name, sa.JSON, nullable=False)
     # `int | None` has the arguments `int` and `NoneType`, `int` has none.
-    kinds = get_args(annotation) or (annotation,)
-    is_nullable = NoneType in kinds
-    for kind, column_type in COLUMN_TYPES.items():
-        if issubclass(kinds[0], kind):
+    types = get_args(annotation) or (annotation,)
+    is_nullable = NoneType in types
+    for field_type, column_type in COLUMN_TYPES.items():
+        if issubclass(types[0], field_type):
             return sa.Column(name, column_type, nullable=is_nullable)
-    raise TypeError(f"{name} of a wine is {annotation}, for which no column is known")
+    raise TypeError(
+        f"the field {name} of a wine has the type {annotation}: add it to COLUMN_TYPES"
+    )
 
 
 def _wine_columns() -> tuple[sa.Column[Any], ...]:
-    """Return the columns of the stored fields that `WineRow` does not write itself."""
+    """Return the columns of the stored fields that are not written in `WineRow`."""
     columns: list[sa.Column[Any]] = []
     for name in sorted(stored_wine_fields() - {"id", "grapes"}):
         columns.append(_make_column(name, Wine.model_fields[name].annotation))
@@ -42,9 +44,10 @@ def _wine_columns() -> tuple[sa.Column[Any], ...]:
 
 
 class WineRow(Base):
-    """A wine of the catalogue. `source` is the wine list that it came from.
+    """A wine of the catalogue. `source` names the wine list that it is from.
 
-    Each field of `Wine` that is stored has a column; those that statements name are written here.
+    Each field of `Wine` that is stored has a column. Only those that statements name are written
+    here.
     """
 
     __tablename__ = "wines"
@@ -67,7 +70,7 @@ class CatalogueRow(Base):
 class OfferRow(Base):
     """An offer of a wine. `position` is its place among the offers of the wine, from 0 on.
 
-    `changed_at` is when the staff changed it, None if it is as its list says.
+    `changed_at` is when the staff changed the offer. It is None if the offer is as in its list.
     """
 
     __tablename__ = "offers"
@@ -86,7 +89,7 @@ class OfferRow(Base):
 
 
 class ClickRow(Base):
-    """How often the page of a wine was opened by a button in the week from a Monday on."""
+    """How often the page of a wine was opened by a button in a week. `week` is its Monday."""
 
     __tablename__ = "clicks"
 

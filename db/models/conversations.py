@@ -1,4 +1,4 @@
-"""The tables of conversations: chats, their messages and turns, and talks with the staff."""
+"""The tables of conversations: chats, their messages and turns, and referrals to the staff."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -19,17 +19,18 @@ class ReferralState(StrEnum):
     """The states of a referral, in their order."""
 
     DRAFT = "draft"
-    """The user sees what would be sent."""
+    """The user sees what would be sent to the staff."""
     OPEN = "open"
-    """The staff have it; both sides may write."""
+    """It was sent to the staff, and both sides may write."""
     ENDED = "ended"
 
 
 class ChatRow(Base):
     """A chat. A private chat has the id of its user.
 
-    `is_reachable` is None until a user writes there. `access` is an admin's decision about a user,
-    and `is_introduced` whether admins were asked for it.
+    `is_reachable` says whether the bot can write there. It is None until a user has written there.
+    `migrated_to` is the id of the supergroup that has replaced a group. `access` is an admin's
+    decision about a user, and `is_introduced` says whether the admins were asked for it.
     """
 
     __tablename__ = "chats"
@@ -42,10 +43,10 @@ class ChatRow(Base):
 
 
 class MessageRow(Base):
-    """A message of a chat. `thread_id` is its forum topic, 0 without topics.
+    """A message of a chat. `thread_id` is its forum topic, or 0.
 
-    `attachment` is the text read from its pictures, as JSON. `answer` is the typed answer, as
-    JSON, whose text is `content`; empty for a mere text.
+    `attachment` is what was read from its pictures, as JSON. `content` is its text. If the message
+    is an answer with fields, such as wines, `answer` has all of it as JSON. Otherwise it is "".
     """
 
     __tablename__ = "messages"
@@ -70,9 +71,10 @@ class MessageRow(Base):
 class TurnRow(MappedAsDataclass, Base, kw_only=True):
     """A turn. `turn_id` is the id of the update that began it.
 
-    `verdict`, `reason` and `comment` are the user's feedback. `verdict` is None if the user gave
-    none or retracted it. `root_id` is the root span of the trace. `lack` is a `Lack`, what the user
-    wanted and did not get. With `hides_words` admins may read figures only, no words of the user.
+    `verdict`, `reason` and `comment` are the user's feedback. `verdict` is None if the user has
+    given none, or has taken it back. `root_id` is the id of the root span of the trace. `lack` is a
+    `Lack`: what the user wanted and did not get. If `hides_words`, admins may read only numbers of
+    the turn, not what the user wrote.
     """
 
     __tablename__ = "turns"
@@ -114,9 +116,9 @@ class ReservationRow(Base):
 class ReferralRow(MappedAsDataclass, Base, kw_only=True):
     """A conversation between a user, in their private chat, and the staff of the shop.
 
-    `id` is the turn that drafted it. `text` is the Markdown that the staff get, emptied when it is
-    sent. `name` is the user's name if they let the staff see it. `messages` counts those that were
-    passed on since, the last one at `at`.
+    `id` is the id of the turn that drafted it. `text` is the Markdown for the staff, until it is
+    sent. `name` is the user's name if the staff may see it. `messages` is the number of messages
+    that were passed on since then. `at` is the time of the last one.
     """
 
     __tablename__ = "referrals"
@@ -131,7 +133,7 @@ class ReferralRow(MappedAsDataclass, Base, kw_only=True):
 
 
 class ForgottenChatRow(Base):
-    """The time when a conversation was deleted. Turns accepted before it store no history."""
+    """When a conversation was deleted. Turns that were accepted before store no history."""
 
     __tablename__ = "forgotten_chats"
 

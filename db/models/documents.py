@@ -9,7 +9,7 @@ from db.models.base import Base, BigInt, TextKey
 
 
 class DocumentRow(Base):
-    """A document of the knowledge base."""
+    """A document of the library. `parts` is the number of its chunks."""
 
     __tablename__ = "documents"
 
@@ -24,7 +24,7 @@ class DocumentRow(Base):
 
 
 class LibraryRow(Base):
-    """A single row that counts the changes of documents and the new chunks."""
+    """A single row, whose counter grows with each change of documents and each new chunk."""
 
     __tablename__ = "library"
 
@@ -35,8 +35,8 @@ class LibraryRow(Base):
 class ChunkRow(Base):
     """A chunk of a document.
 
-    `number` comes from the library's counter and is never reused. `vector` is the unit-length
-    embedding by `model`, in 4-byte floats.
+    `number` comes from the counter of the library, and is never used again. `vector` is the
+    embedding by `model`: floats of 4 bytes, with the length 1.
     """
 
     __tablename__ = "chunks"

@@ -1,4 +1,4 @@
-"""The tables of what users stated, chose and own."""
+"""The tables of what users have stated and chosen, and of the bottles that they own."""
 
 from datetime import datetime
 from typing import Any, Final
@@ -10,11 +10,11 @@ from agent.turn import STATED_KINDS
 from db.models.base import Base, BigInt, Counter, Key, TextKey, partial_index
 
 EXPIRING: Final = sa.text("until IS NOT NULL")
-"""The rows of a partial index, which stays small whatever the size of the table."""
+"""The condition of a partial index. It stays small however large the table is."""
 
 
 class FactRow(MappedAsDataclass, Base, kw_only=True):
-    """A fact that a user stated. `said` is the user's original text."""
+    """A fact that a user has stated. `said` is the text in which the user stated it."""
 
     __tablename__ = "facts"
 
@@ -29,7 +29,7 @@ class FactRow(MappedAsDataclass, Base, kw_only=True):
 
 
 class SettingRow(MappedAsDataclass, Base, kw_only=True):
-    """A setting that a user chose, such as "language"."""
+    """A setting that a user has chosen, such as "language"."""
 
     __tablename__ = "settings"
 
@@ -40,7 +40,7 @@ class SettingRow(MappedAsDataclass, Base, kw_only=True):
 
 
 class ConcernRow(MappedAsDataclass, Base, kw_only=True):
-    """A safety concern or an allergy of a user in one chat; it expires at `until` if set."""
+    """A safety concern or an allergy of a user in one chat. It expires at `until`, or never."""
 
     __tablename__ = "concerns"
     __table_args__ = (
@@ -56,9 +56,9 @@ class ConcernRow(MappedAsDataclass, Base, kw_only=True):
 
 
 class TasteRatingRow(MappedAsDataclass, Base, kw_only=True):
-    """A taste that a user was recommended in a turn, and whether they liked the answer.
+    """A taste of a wine in an answer, and whether the user liked the answer.
 
-    It stays when the turn is too old to be kept.
+    The row stays when its turn is deleted because of its age.
     """
 
     __tablename__ = "taste_ratings"
@@ -84,10 +84,10 @@ class ReminderRow(MappedAsDataclass, Base, kw_only=True):
 
 
 class BottleRow(Base):
-    """The bottles of a wine that a user owns or owned, as a `CellarItem` has them.
+    """The bottles of a wine that a user owns or owned. The columns are those of `CellarItem`.
 
-    `number` is the user's own number of the item, from 1 on. `reminded_year` is the last year in
-    which the user was reminded of it.
+    `number` tells the user's items apart, from 1 on. `reminded_year` is the last year in which the
+    user was reminded of the item.
     """
 
     __tablename__ = "bottles"
@@ -113,7 +113,7 @@ class BottleRow(Base):
 
 
 class DrinkRow(Base):
-    """A bottle that a user has opened. `key` is that of its row in `bottles`."""
+    """A bottle that a user has opened. Its item in `bottles` has the same `key`."""
 
     __tablename__ = "drinks"
     __table_args__ = (sa.Index(None, "user_id", "at"),)
@@ -128,9 +128,10 @@ class DrinkRow(Base):
 
 
 class KeptImportRow(MappedAsDataclass, Base, kw_only=True):
-    """The items of a file, as JSON, until a user says whether they go into the cellar.
+    """The items of a file, as JSON, until their user says whether they go into the cellar.
 
-    A user has one at a time; `import_id` tells buttons of an earlier one apart.
+    A user has only one such file at a time. The buttons of a file have its `import_id`, so that
+    those of an earlier file do nothing.
     """
 
     __tablename__ = "kept_imports"
@@ -143,7 +144,7 @@ class KeptImportRow(MappedAsDataclass, Base, kw_only=True):
 
 
 class UndoableChangeRow(MappedAsDataclass, Base, kw_only=True):
-    """A change of a user's memory, as JSON, that they can undo; `undo_id` is its turn."""
+    """A change of a user's memory, as JSON, that the user can undo. `undo_id` is its turn's id."""
 
     __tablename__ = "undoable_changes"
     __table_args__ = (sa.Index(None, "until"),)
@@ -155,9 +156,9 @@ class UndoableChangeRow(MappedAsDataclass, Base, kw_only=True):
 
 
 class ForgottenUserRow(Base):
-    """The time when a user's data were deleted. Turns accepted before it store none of theirs.
+    """When a user's data were deleted. Turns that were accepted before store nothing of the user.
 
-    `user` is the user's hash in traces, so the row does not tell who it was.
+    `user` is the hash of the user in traces, so that the row does not tell who it was.
     """
 
     __tablename__ = "forgotten_users"

@@ -1,4 +1,4 @@
-"""The tables of traces: what is kept of turns, and what an exporter sends to Langfuse."""
+"""The tables of traces and their scores, which an exporter may send to Langfuse."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -11,26 +11,27 @@ from db.models.base import Base, TextKey, partial_index
 
 WAITING: Final = sa.text("state = 'waiting'")
 UNSENDABLE: Final = sa.text("(state = 'refused' OR refusal <> '')")
-"""The rows of partial indexes, which stay small whatever the size of the table."""
+"""The conditions of partial indexes. These stay small however large the table is."""
 
 
 class ExportState(StrEnum):
-    """What has become of a trace or a score that Langfuse may get."""
+    """The states of a trace or a score."""
 
     KEPT = "kept"
-    """It is not to be exported."""
+    """It is only stored, and never exported."""
     WAITING = "waiting"
     """It is exported when it is due."""
     SENT = "sent"
     REFUSED = "refused"
-    """Langfuse refused it for good."""
+    """Langfuse has refused it for good."""
 
 
 class TraceRow(Base):
-    """A trace of the local store: columns for lists, and the `record` as compressed JSON.
+    """A trace. `record` has all of it as compressed JSON. Lists of traces need the other columns.
 
-    A trace that is WAITING is exported at `due_at`; one that was sent or refused was so then.
-    `delivery` is the span in which its messages were sent, compressed too.
+    A trace that is WAITING is exported at `due_at`. One that was sent or refused has the time of
+    that in `due_at`. `delivery` is the span in which the messages of the turn were sent, also as
+    compressed JSON.
     """
 
     __tablename__ = "traces"
@@ -54,13 +55,13 @@ class TraceRow(Base):
     state: Mapped[str]
     due_at: Mapped[datetime]
     refusal: Mapped[str] = mapped_column(default="", server_default="")
-    """The words of the server that refused it."""
+    """Why the server has refused it, or why it is set aside."""
     record: Mapped[bytes]
     delivery: Mapped[bytes | None]
 
 
 class ScoreRow(Base):
-    """A score of a trace, exported like it. A score without a value was retracted."""
+    """A score of a trace, which is exported like it. A score without a value was taken back."""
 
     __tablename__ = "scores"
     __table_args__ = (
@@ -80,11 +81,11 @@ class ScoreRow(Base):
     state: Mapped[str]
     due_at: Mapped[datetime]
     refusal: Mapped[str] = mapped_column(default="", server_default="")
-    """The words of the server that refused it."""
+    """Why the server has refused it, or why it is set aside."""
 
 
 class DeletionRow(Base):
-    """A user whose exported traces are to be deleted. `user` is their hash in traces."""
+    """A user whose exported traces must be deleted. `user` is the hash of the user in traces."""
 
     __tablename__ = "deletions"
 

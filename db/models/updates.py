@@ -1,4 +1,4 @@
-"""The tables of the inbox and the outbox: what Telegram delivers, and what is sent."""
+"""The tables of the inbox and the outbox: what Telegram delivers, and what the bot sends."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -14,7 +14,7 @@ NOT_DONE: Final = sa.text("state <> 'done'")
 UNSENT_WITHOUT_TURN: Final = sa.text(
     "message_id IS NULL AND error IS NULL AND update_id IS NULL AND turn_id IS NULL"
 )
-"""The rows of partial indexes, which stay small whatever the size of the table."""
+"""The conditions of partial indexes. These stay small however large the table is."""
 
 
 class UpdateState(StrEnum):
@@ -29,17 +29,18 @@ class UpdateState(StrEnum):
     DONE = "done"
     """Its turn has ended."""
     SET_ASIDE = "set_aside"
-    """Its turn failed too often: it waits for somebody to look."""
+    """Its turn has failed too often. It waits until an operator looks at it."""
 
 
 class UpdateRow(Base):
     """A Telegram update. When its turn has ended, the payload is emptied.
 
-    The updates of a `lane` (a chat's queue) are answered in order. `message_id` is the new or
-    edited message. `turn_id` is the id of the update that began the turn. `tries` counts the starts
-    of the turn, and is reset by a retry. `epoch` counts them too and is never reset: only the
-    process with the current epoch may commit. `placeholder_id` is the group message that shows the
-    turn's progress. `calls` are the calls of tools that may write, each stored before it is made.
+    A `lane` is a queue of a chat. Its updates are answered in order. `message_id` is the id of the
+    new or edited message. `turn_id` is the id of the update that began the turn. `tries` counts the
+    starts of the turn. It is reset when an operator has the update tried again. `epoch` counts the
+    starts, too, and is never reset: only the process that knows the current epoch may commit the
+    turn. `placeholder_id` is the message in a group that shows the progress of the turn. `calls`
+    are the calls of tools that may write. A call is stored before it is made.
     """
 
     __tablename__ = "updates"
@@ -65,17 +66,18 @@ class UpdateRow(Base):
     error: Mapped[str | None]
     calls: Mapped[list[str]] = mapped_column(default=list)
     user_id: Mapped[BigInt | None] = mapped_column(default=None)
-    """Who sent it; None for a channel, and when its turn has ended."""
+    """The user who sent it. It is None for a channel, and when the turn has ended."""
 
 
 class OutboxRow(MappedAsDataclass, Base, kw_only=True):
-    """A message to send. Sending sets `message_id` and deletes the content.
+    """A message to send. When it is sent, `message_id` is set and the content is deleted.
 
-    `update_id` is the update whose lane sends it, `turn_id` the turn that it answers. If `follows`
-    is set, it continues the previous message. `edits` is the id of the bot's message to replace.
-    `buttons` are rows of [label, data]. `picture` is the address of one to show above the text. An
-    `error` is final: a message that may have arrived is never sent again. A reply to a message with
-    a `referral_id` goes to the other side of that referral.
+    `update_id` is the update whose turn sends it, and `turn_id` is the turn that it answers. If
+    `follows`, it continues the message before it. `edits` is the id of the bot's message that it
+    replaces. `buttons` are rows of pairs: a label and its data. `picture` is the address of a
+    picture above the text. A message with an `error` is never sent again, because it may have
+    arrived. A reply to a message with a `referral_id` is passed on to the other side of the
+    referral.
     """
 
     __tablename__ = "outbox"
@@ -118,11 +120,11 @@ class BroadcastState(StrEnum):
     DRAFT = "draft"
     """The admin sees what would be sent."""
     SENDING = "sending"
-    """Its copies are being sent."""
+    """It is being sent to all users."""
 
 
 class BroadcastRow(Base):
-    """An admin's message to all users. The row is deleted once all copies are sent."""
+    """An admin's message to all users. The row is deleted when it was sent to all of them."""
 
     __tablename__ = "broadcasts"
 
@@ -133,7 +135,7 @@ class BroadcastRow(Base):
 
 
 class PressRow(Base):
-    """A press on a button that may be pressed once. `action` names the button, or its group."""
+    """A press on a button that works only once. `action` names the button, or its group."""
 
     __tablename__ = "presses"
     __table_args__ = (sa.Index(None, "at"),)

@@ -1,7 +1,7 @@
-"""The inbox of updates that wait for a turn.
+"""The inbox: updates that wait for their turn.
 
-Only the process that last began a turn may commit or end it; `epoch` counts its starts. Every
-method commits.
+Only the process that has begun a turn last may commit or end it. `epoch` counts the starts of a
+turn: a process whose number is not the current one has lost the turn. Every method commits.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -29,8 +29,10 @@ Payload = Mapping[str, Any]
 
 MAX_PER_LANE: Final = 100
 TRACE_DELAY: Final = timedelta(minutes=1)
-"""How long a trace that `commit` stores waits for `end`, which adds how it was delivered.
-After a crash between the two, the stored trace is exported without delivery details."""
+"""How long a trace that `commit` has stored waits for `end`, which adds how it was delivered.
+
+After a crash between the two, the trace is exported without its delivery.
+"""
 IS_WAITING: Final = UpdateRow.state == UpdateState.WAITING
 IS_ANSWERED: Final = UpdateRow.state == UpdateState.ANSWERED
 IS_SET_ASIDE: Final = UpdateRow.state == UpdateState.SET_ASIDE
@@ -39,8 +41,8 @@ IS_SET_ASIDE: Final = UpdateRow.state == UpdateState.SET_ASIDE
 class Begun(NamedTuple):
     """A turn that has begun.
 
-    `payloads` are those of all its updates. `unsent` are the unsent messages of its answer, None if
-    it has no stored answer yet. `budget` is what it may use.
+    `payloads` are those of all its updates. If its answer is stored already, `unsent` are the
+    messages of it that were not sent. Otherwise it is None. `budget` is what the turn may use.
     """
 
     payloads: Sequence[Payload]
@@ -63,7 +65,7 @@ class Inbox(TraceStoringRepository):
     budgets: DailyBudgets | None = None
 
     async def accept(self, updates: Sequence[UpdateRow]) -> None:
-        """Store updates; skip those that are stored already."""
+        """Store updates. Skip those that are stored already."""
         for row in updates:
             row.received_at = self.now()
             row.state = UpdateState.WAITING
@@ -83,13 +85,10 @@ class Inbox(TraceStoringRepository):
     async def list_lanes(self) -> list[str]:
         """Return the lanes with unfinished updates, sorted by their oldest update."""
         query = select(UpdateRow.update_id, UpdateRow.lane).where(IS_UNFINISHED)
-        # Sorted here: to spare the sorting, SQLite would read all updates in order of their ids.
+        # Sorted here. SQLite would rather read all updates in the order of their ids than sort.
         rows = sorted(await self._rows(query))
-        lanes: dict[str, None] = {}  # in order, each once
-        for _, lane in rows:
-            if lane is not None:
-                lanes[lane] = None
-        return list(lanes)
+        lanes = [lane for _, lane in rows if lane is not None]
+        return list(dict.fromkeys(lanes))
 
     async def begin(
         self,
@@ -101,8 +100,8 @@ class Inbox(TraceStoringRepository):
     ) -> Begun:
         """Begin the turn of an update, together with those of `joining` that have no turn yet.
 
-        It counts on the budget of the user `payer_id`, or on none. Also update `row` (turn id,
-        epoch, tries).
+        The turn counts on the budget of the user `payer_id`, or on none. Set the turn id, the epoch
+        and the tries in `row`, too.
 
         Raises:
             TurnTaken: another process has begun the turn since `row` was read.
@@ -117,19 +116,20 @@ class Inbox(TraceStoringRepository):
             if joining:
                 await _join(session, joining, turn_id=row.update_id)
             payloads: Sequence[Payload] = [row.payload]
-            if joining or row.turn_id is not None:  # others belong to the turn, or may
+            may_have_others = bool(joining) or row.turn_id is not None
+            if may_have_others:
                 payloads = await _read_payloads(session, row.update_id)
             if row.state == UpdateState.ANSWERED:
                 unsent = await _read_unsent(session, row.update_id)
             elif self.budgets is not None and payer_id is not None:
                 budget = await self.budgets.reserve_in(session, row.update_id, payer_id)
-        # From now on the epoch of `row` proves that this process has begun the turn.
+        # From now on, the epoch of `row` proves that this process has begun the turn last.
         for name, value in new_values.items():
             setattr(row, name, value)
         return Begun(payloads, unsent, budget)
 
     async def release(self, row: UpdateRow) -> None:
-        """Take back a start of a turn that was cancelled because the process stops."""
+        """Take a start of a turn off the count: it was cancelled because the process stops."""
         tries_before = max(0, row.tries - 1)
         release = (
             update(UpdateRow)
@@ -147,7 +147,7 @@ class Inbox(TraceStoringRepository):
         return await self._first_value(query) is not None
 
     async def save_placeholder(self, row: UpdateRow, message_id: int) -> None:
-        """Store the id of the group message that shows a turn's progress and becomes its answer."""
+        """Store the id of the message in a group that shows the progress of a turn."""
         unchanged = update(UpdateRow).where(_is_unchanged(row))
         await self._write(unchanged.values(placeholder_id=message_id))
 
@@ -164,18 +164,18 @@ class Inbox(TraceStoringRepository):
     async def commit(
         self, row: UpdateRow, commit: Commit, *, error: str | None = None
     ) -> None:
-        """Store all that a turn has collected; afterwards `commit.outgoing` are to be sent.
+        """Store all that a turn has collected. Then the messages `commit.outgoing` must be sent.
 
-        With an `error` the turn has failed: the messages are the apology and replace all unsent
-        messages, and `end` sets the update aside. A repeated commit changes nothing, so callers may
-        retry when the confirmation was lost.
+        If there is an `error`, the turn has failed. Its messages are the apology, which replaces
+        all unsent messages, and `end` will set the update aside. A repeated commit changes nothing.
+        So it may be tried again if nobody knows whether it has succeeded.
 
         Raises:
             TurnTaken: another process has begun the turn.
         """
         is_open = IS_WAITING
         if error is not None:
-            # A committed turn can fail too: its delivery may crash the process repeatedly.
+            # A turn that is committed can fail, too: its delivery may crash the process each time.
             is_open |= IS_ANSWERED & UpdateRow.error.is_(None)
         store = (
             update(UpdateRow)
@@ -208,16 +208,17 @@ class Inbox(TraceStoringRepository):
         if self.budgets is not None:
             await self.budgets.settle_in(session, row.update_id)
         for message in commit.outgoing:
-            # Clear an id left by a failed commit: another message may have it by now.
+            # A commit that failed before may have given the message an id, which another message
+            # may have by now. Without one, the database gives it a new id.
             message.id = cast("int", None)
             message.update_id = row.update_id
         session.add_all(commit.outgoing)
 
     async def end(self, row: UpdateRow, trace: TraceRecord | None = None) -> None:
-        """End a turn whose messages are sent, and add the delivery to its stored trace.
+        """End a turn whose messages were sent, and add the delivery to its stored trace.
 
-        Delete the content of its updates; after an error set the update aside instead. The trace of
-        a user whose data were deleted meanwhile is not stored any more, so nothing is added.
+        Delete the content of its updates. If the turn has failed, set the update aside instead. If
+        the user's data were deleted meanwhile, there is no trace to which the delivery is added.
 
         Raises:
             TurnTaken: another process has begun the turn.
@@ -232,16 +233,16 @@ class Inbox(TraceStoringRepository):
                 raise TurnTaken
             has_trace = await self.rows.save_delivery(session, delivery, self.now())
             if row.error is None:
-                # Only a turn stored by `commit` has a trace; without one, this is looked up.
+                # If there is a trace, the turn is stored. If there is none, it may be stored, too.
                 await _delete_content(session, row.update_id, has_turn=has_trace)
 
     async def list_set_aside(self) -> Sequence[UpdateRow]:
-        """Return the failed updates that were set aside, the oldest first."""
+        """Return the updates that were set aside, the oldest first."""
         query = select(UpdateRow).where(IS_SET_ASIDE)
         return await self._values(query.order_by(UpdateRow.update_id))
 
     async def schedule_retry(self, update_id: int) -> bool:
-        """Schedule a retry of a set-aside update; return False if there is no such update."""
+        """Let an update that was set aside be tried again. Return False if there is none."""
         retry = (
             update(UpdateRow)
             .where(UpdateRow.update_id == update_id, IS_SET_ASIDE)
@@ -255,6 +256,7 @@ class Inbox(TraceStoringRepository):
         return True
 
     async def measure_backlog(self) -> Backlog:
+        """Return how many updates wait, and for how long."""
         query = select(func.count(), func.min(UpdateRow.received_at))
         [(count, oldest)] = await self._rows(query.where(IS_UNFINISHED))
         if oldest is None:
@@ -266,7 +268,7 @@ class Inbox(TraceStoringRepository):
 async def _join(
     session: AsyncSession, update_ids: Collection[int], *, turn_id: int
 ) -> None:
-    """Let updates that have no turn yet belong to one."""
+    """Let updates that have no turn yet belong to a turn."""
     join = (
         update(UpdateRow)
         .where(
@@ -300,7 +302,7 @@ async def _read_unsent(session: AsyncSession, update_id: int) -> Sequence[Outbox
 
 
 async def _is_stored(session: AsyncSession, row: UpdateRow, error: str | None) -> bool:
-    """Return whether an earlier try of a commit has succeeded, and the turn was not taken over."""
+    """Return whether an earlier try of a commit has succeeded, and the turn is still ours."""
     is_this_error = UpdateRow.error.is_not_distinct_from(error)
     stored = select(UpdateRow.update_id).where(
         _is_unchanged(row), IS_ANSWERED, is_this_error
@@ -311,16 +313,20 @@ async def _is_stored(session: AsyncSession, row: UpdateRow, error: str | None) -
 async def _delete_content(
     session: AsyncSession, update_id: int, *, has_turn: bool
 ) -> None:
-    """End a turn's updates without payloads; if no turn is stored, clear all except ids."""
-    if not has_turn:  # there may be one without a trace; a command has none
+    """Mark the updates of a turn as done, and delete their content.
+
+    If no turn is stored, delete all of them except their ids.
+    """
+    if not has_turn:
+        # The caller has not seen its trace. A stored turn may have none.
         has_turn = await session.get(TurnRow, update_id) is not None
     values = NO_PERSONAL_DATA
     if has_turn:
         values = {"payload": {}, "calls": [], "error": None, "user_id": None}
     updates = update(UpdateRow).where(UpdateRow.turn_id == update_id)
     await session.execute(updates.values(state=UpdateState.DONE, **values))
-    # Messages without a stored turn, such as answers to commands, are no longer needed; those of
-    # a referral are, for replies to them.
+    # Messages without a stored turn, such as answers to commands, are not needed any more. Those of
+    # a referral are: users reply to them.
     unneeded = delete(OutboxRow).where(
         OutboxRow.update_id == update_id,
         OutboxRow.turn_id.is_(None),

@@ -25,7 +25,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from agent.turn import CellarItem, Change, Fact, FactKind, StoredMessage
 from db.changes.cellar import ITEMS_ADAPTER, kept_import_condition
 from db.changes.forgetting import find_owned_rows
-from db.changes.memory import CHANGE_ADAPTER, is_undo
+from db.changes.memory import CHANGE_ADAPTER, undo_condition
 from db.commit import Fence
 from db.engine import SqlRepository, count_changed
 from db.models import (
@@ -196,7 +196,7 @@ class MemoryRepository(CellarRepository):
 
     async def find_undoable(self, user_id: int, undo_id: int) -> Change | None:
         """Return a change that a user can undo; None if it expired or is another user's."""
-        is_theirs = is_undo(user_id, undo_id, self.now())
+        is_theirs = undo_condition(user_id, undo_id, self.now())
         query = select(UndoableChangeRow.change).where(is_theirs)
         change = await self._first_value(query)
         if change is None:
