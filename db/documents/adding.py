@@ -18,15 +18,17 @@ from db.documents.store import (
 )
 
 READ_SECONDS: Final = 60
-"""Processor time for reading one document; the longest books need 20."""
+"""How much processor time a document may take. The longest books need 20 s."""
 STARTER: Final = Path(__file__).parent.parent / "starter" / "documents"
 
 
 @dataclass(slots=True)
 class AddReport:
-    """The paths of all files by what was done with them, and the number of embedded chunks.
+    """What was done with files.
 
-    `problems` are lines about unreadable files, `notes` about files to check.
+    `added`, `updated` and `unchanged` have their paths. `problems` are lines about files that
+    cannot be read, `notes` are lines about files that somebody should check. `embedded` is the
+    number of chunks that were embedded.
     """
 
     added: list[str] = field(default_factory=list)
@@ -42,10 +44,10 @@ async def add_documents(
     paths: Sequence[Path],
     tell: Callable[[str], None] = do_not_tell,
 ) -> AddReport:
-    """Index files and folders; report unreadable files and continue.
+    """Index files and folders. Go on if a file cannot be read, and report it.
 
-    `tell` is told the progress. The stored path of a file begins with the name of the given
-    folder. The stored path of a file that is given directly is the given path.
+    `tell` is called with texts about the progress. The stored path of a file in a folder begins
+    with the name of the folder. The stored path of any other file is its path as given.
     """
     report = AddReport()
     files = await asyncio.to_thread(_list_files, paths, report.problems)
@@ -95,7 +97,10 @@ async def load_starter_documents(
 
 
 def _list_files(paths: Iterable[Path], problems: list[str]) -> dict[str, Path]:
-    """Return all files, except hidden ones, by their stored paths; add to `problems`."""
+    """Return all files except hidden ones, by their stored paths.
+
+    What cannot be read is added to `problems`.
+    """
     files: dict[str, Path] = {}
     for path in paths:
         if not path.is_dir():
@@ -113,13 +118,16 @@ def _list_files(paths: Iterable[Path], problems: list[str]) -> dict[str, Path]:
 
 
 def _walk(folder: Path, problems: list[str]) -> Iterator[Path]:
-    """Yield the files in a folder and those below, but for hidden ones; add to `problems`."""
+    """Yield all files below a folder except hidden ones.
+
+    What cannot be read is added to `problems`.
+    """
 
     def report(error: OSError) -> None:
         problems.append(f"{error.filename} cannot be read: {error.strerror}")
 
     for parent, folders, names in os.walk(folder, onerror=report):
-        # `os.walk` goes on to those that are left in its list.
+        # `os.walk` goes on to the folders that are left in its list.
         folders[:] = sorted([name for name in folders if not name.startswith(".")])
         for name in sorted(names):
             if not name.startswith("."):
@@ -127,6 +135,6 @@ def _walk(folder: Path, problems: list[str]) -> Iterator[Path]:
 
 
 def _stored_path(path: Path) -> str:
-    """Return a path on one line and without square brackets, so that citations can contain it."""
+    """Return a path on one line and without square brackets, so that a citation can have it."""
     line = " ".join(strip_unstorable(path.as_posix()).splitlines())
     return line.replace("[", "(").replace("]", ")")

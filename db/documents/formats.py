@@ -1,7 +1,7 @@
 """Read the blocks of a file: a reader for each kind of file.
 
-Any problem with a file raises `Unreadable` with the reason, or an error of a parser. The parsing
-libraries are slow to import, so each is imported only when a file of its kind is read.
+If a file cannot be read, its reader raises `Unreadable` with the reason, or an error of a library.
+The libraries are slow to import. So each is imported only when a file of its kind is read.
 """
 
 # ruff: noqa: PLC0415
@@ -29,7 +29,7 @@ from db.tables import decode, read_sheets, take_rows
 
 DUBLIN_CORE: Final = "{http://purl.org/dc/elements/1.1/}"
 MAX_TABLE_PART_CHARS: Final = 1200
-"""The length of a part of a table; each part repeats the header row."""
+"""How long a part of a table may be. Each part repeats the header."""
 FRONT_MATTER: Final = pattern(r"(?s)\A---[ \t]*\n(.*?\n)?(?:---|\.\.\.)[ \t]*(?:\n|\Z)")
 """The fields between two lines of dashes with which a Markdown file may begin."""
 TITLE_FIELD: Final = pattern(r"(?m)^title:(.*)$")
@@ -51,12 +51,12 @@ SEPARATORS_BY_NODE: Final = {
     "link": "",
     "image": "",
 }
-"""Separators of the children of Markdown nodes by node type; by default a blank line."""
+"""What separates the children of a Markdown node, by the node's type. By default a blank line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """The blocks of a file, with its title and a note, if any."""
+    """The blocks of a file, and its title if it has one. `note` warns the operator, or is ""."""
 
     blocks: Iterable[Block]
     title: str = ""
@@ -71,7 +71,7 @@ def read_text(data: bytes) -> Content:
 
 
 def _decode(data: bytes) -> tuple[str, str]:
-    """Return the text of a file, and a note if it is damaged or its encoding was guessed."""
+    """Return the text of a file, and a note if it is damaged, or if its encoding was guessed."""
     text, encoding = decode(data)
     damaged = text.count("\ufffd")
     if damaged:
@@ -83,7 +83,7 @@ def _decode(data: bytes) -> tuple[str, str]:
 
 
 def read_markdown(data: bytes) -> Content:
-    """Read a Markdown file; use only the `title` of its front matter."""
+    """Read a Markdown file. Of its front matter, only the `title` is used."""
     text, note = _decode(data)
     title = ""
     front_matter = FRONT_MATTER.match(text)
@@ -96,7 +96,7 @@ def read_markdown(data: bytes) -> Content:
 
 
 def markdown_blocks(source: str) -> list[Block]:
-    """Return headings and paragraphs without markup; lists and tables keep their line breaks."""
+    """Return headings and paragraphs without markup. Lists and tables keep their line breaks."""
     blocks: list[Block] = []
     for node in SyntaxTreeNode(_parser().parse(source)).children:
         text = _markdown_text(node)
@@ -114,7 +114,7 @@ def _parser() -> MarkdownIt:
 
 
 def _markdown_text(node: SyntaxTreeNode) -> str:
-    """Return the text of a node and those below it, without markup."""
+    """Return the text of a node and of those below it, without markup."""
     match node.type:
         case "text" | "code_inline" | "fence" | "code_block":
             return node.content
@@ -135,26 +135,27 @@ def _markdown_text(node: SyntaxTreeNode) -> str:
 
 
 def _child_texts(node: SyntaxTreeNode) -> Iterator[str]:
-    """Yield the texts of the nodes below one, with the markers of a list."""
-    number = int(node.attrs.get("start", 1))  # of the item of a list
+    """Yield the texts of a node's children. Items of a list have their markers."""
+    item_number = int(node.attrs.get("start", 1))
     for child in node.children:
         text = _markdown_text(child)
         if node.type == "bullet_list":
             text = _list_item("- ", text)
         elif node.type == "ordered_list":
-            text = _list_item(f"{number}. ", text)
-            number += 1
-        if text or node.type == "tr":  # empty cells keep their place in a row
+            text = _list_item(f"{item_number}. ", text)
+            item_number += 1
+        # In a row of a table, also an empty cell keeps its place.
+        if text or node.type == "tr":
             yield text
 
 
 def _list_item(marker: str, text: str) -> str:
-    """Return a text behind the marker of a list, its further lines indented as far."""
+    """Return a text after the marker of a list. Its further lines are indented by the marker."""
     return marker + text.replace("\n", "\n" + " " * len(marker))
 
 
 def read_html(data: bytes) -> Content:
-    """Read the main content of a page, without menus and the like."""
+    """Read the main content of a page, without menus."""
     from trafilatura import load_html
 
     if b"<body" not in data:
@@ -168,8 +169,8 @@ def read_html(data: bytes) -> Content:
 def _html_blocks(tree: Any) -> list[Block]:
     """Return the headings and paragraphs that trafilatura finds in a parsed page.
 
-    In a page without <main> or <article> trafilatura drops headings of short pages, so wrap the
-    body in an <article>.
+    In a short page without <main> or <article>, trafilatura drops the headings. So the body of such
+    a page is wrapped in an <article>.
     """
     from trafilatura import extract, html2txt
     from trafilatura.settings import use_config
@@ -183,7 +184,7 @@ def _html_blocks(tree: Any) -> list[Block]:
             _wrap_in_article(body)
     all_text = html2txt(tree)
     config = use_config()
-    # Extract from short pages too.
+    # Short pages are read, too.
     config["DEFAULT"].update({"MIN_EXTRACTED_SIZE": "0", "MIN_OUTPUT_SIZE": "0"})
     markdown = extract(
         tree,
@@ -242,7 +243,7 @@ def read_pdf(data: bytes) -> Content:
 
 
 def _page_text(document: Any, number: int) -> str:
-    """Return the text of a page in PDFium's order; empty if it is damaged or has no text."""
+    """Return the text of a page, or "" if the page is damaged or has no text."""
     from pypdfium2 import PdfiumError
 
     try:
@@ -284,7 +285,8 @@ def _word_block(paragraph: Any) -> Block:
     text = paragraph.text.strip()
     heading = HEADING_STYLE.match(style)
     if heading:
-        level = int(heading[1] or 1)  # the title has no number
+        # The style "Title" has no number.
+        level = int(heading[1] or 1)
         return Block(text, level)
     if text and style.startswith("List"):
         return Block(f"- {text}")
@@ -292,7 +294,7 @@ def _word_block(paragraph: Any) -> Block:
 
 
 def read_epub(data: bytes) -> Content:
-    """Read the chapters of an EPUB book in reading order."""
+    """Read the chapters of an EPUB book, in the order in which they are read."""
     from trafilatura import load_html
 
     def parse(path: str) -> Any:
@@ -325,7 +327,7 @@ def read_epub(data: bytes) -> Content:
 
 
 def read_csv(data: bytes) -> Content:
-    """Read a table of comma, semicolon or tab separated values."""
+    """Read a table whose cells are separated by commas, semicolons, tabs or bars."""
     text, note = _decode(data)
     try:
         dialect: Any = csv.Sniffer().sniff(text[:10_000], ",;\t|")
@@ -346,7 +348,7 @@ def read_xlsx(data: bytes) -> Content:
 
 
 def _table_parts(rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    """Yield the rows as lines, in parts that each repeat the header row."""
+    """Yield the rows of a table as lines, in parts that each begin with the header."""
     part: list[str] = []
     for row in rows:
         line = _line(row)
@@ -378,4 +380,4 @@ KINDS: Final[Mapping[str, tuple[str, Callable[[bytes], Content]]]] = {
     ".tsv": ("csv", read_csv),
     ".xlsx": ("xlsx", read_xlsx),
 }
-"""The kind and the reader of a file by its suffix."""
+"""The kinds and the readers of files, by their suffixes."""

@@ -1,6 +1,6 @@
 """Read a file of any supported kind into its title and sections.
 
-Any problem with a file raises `Unreadable` with the reason.
+If a file cannot be read, `Unreadable` is raised with the reason.
 """
 
 import hashlib
@@ -17,8 +17,11 @@ from db.documents.formats import KINDS
 
 MAX_FILE_BYTES: Final = 20_000_000
 INDEX_VERSION: Final = 7
-"""Part of every content hash. Raise it when reading or chunking changes, so that the next
-`documents add` reindexes everything."""
+"""A part of every content hash.
+
+Increase it when files are read or cut in another way. Then the next `documents add` indexes all
+files again.
+"""
 SUPPORTED: Final = "Markdown, text, HTML, PDF, Word (.docx), EPUB, CSV or Excel (.xlsx)"
 PARSERS: Final = ("trafilatura", "charset_normalizer", "pypdfium2")
 SEPARATORS: Final = pattern(r"[-_\s]+")
@@ -26,7 +29,7 @@ SEPARATORS: Final = pattern(r"[-_\s]+")
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """The content of a file; `note` is a warning to the operator, usually empty."""
+    """The content of a file. `note` warns the operator. It is usually empty."""
 
     path: str
     title: str
@@ -38,7 +41,7 @@ class Document:
 
 
 def content_hash(data: bytes) -> str:
-    """Return a hash of the content that also depends on INDEX_VERSION."""
+    """Return a hash of the content and of INDEX_VERSION."""
     return hashlib.sha256(b"%d:%b" % (INDEX_VERSION, data)).hexdigest()
 
 
@@ -46,7 +49,7 @@ def read_bytes(file: Path) -> bytes:
     """Return the content of `file`.
 
     Raises:
-        Unreadable: it is not a file, of an unsupported kind, or too large.
+        Unreadable: it is not a file, or is of another kind than `SUPPORTED`, or is too large.
     """
     if file.suffix.lower() not in KINDS:
         raise Unreadable(f"is not {SUPPORTED}")
@@ -54,10 +57,10 @@ def read_bytes(file: Path) -> bytes:
 
 
 def read_document(data: bytes, path: str) -> Document:
-    """Return the title and sections of a file, whose kind follows from the suffix of `path`.
+    """Return the title and the sections of a file. The suffix of `path` tells its kind.
 
     Raises:
-        Unreadable: it cannot be parsed, or contains no text or too much.
+        Unreadable: the file cannot be parsed, or it has no text, or too much of it.
     """
     if len(path) > size_limits.DOCUMENT_PATH_CHARS:
         raise Unreadable(
@@ -67,7 +70,7 @@ def read_document(data: bytes, path: str) -> Document:
         raise Unreadable("is empty")
     kind, read = KINDS[Path(path).suffix.lower()]
     for parser in PARSERS:
-        # `Unreadable` reports problems.
+        # The parsers must not log problems: `Unreadable` tells them.
         logging.getLogger(parser).setLevel(logging.CRITICAL)
     try:
         content = read(data)
@@ -77,7 +80,7 @@ def read_document(data: bytes, path: str) -> Document:
     except Unreadable:
         raise
     except Exception as error:
-        # Parsers raise many errors on damaged files, and one file must not stop the others.
+        # Parsers raise many kinds of errors for damaged files. One file must not stop the others.
         raise Unreadable(
             f"is damaged, or no {kind} file ({type(error).__name__})"
         ) from error
@@ -105,5 +108,5 @@ def _title_of(path: str) -> str:
 
 
 def _clean(text: str) -> str:
-    """Return `text` in NFC, without soft hyphens and characters that a database cannot store."""
+    """Return a text in Unicode's NFC, without soft hyphens and characters that cannot be stored."""
     return compose(strip_unstorable(text).replace("\u00ad", ""))

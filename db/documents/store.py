@@ -39,21 +39,23 @@ RankedRow = tuple[AnyRow, float]
 """The row of a chunk, with its score."""
 
 CANDIDATES: Final = 50
-"""The number of best chunks from which a search chooses."""
+"""From how many of the best chunks a search chooses."""
 MAX_PER_DOCUMENT: Final = 3
 SEARCH_SECONDS: Final = 5.0
+"""How long the embedding service may take for the queries of a search."""
 INDEX_SECONDS: Final = 60.0
-"""The time limits of the embedding service for queries, and for a batch of chunks."""
+"""How long the embedding service may take for a batch of chunks."""
 MAX_FAILED_BATCHES: Final = 3
-"""Consecutive failures after which the embedding service counts as down."""
+"""After so many failures in a row, the embedding service is taken to be down."""
 BATCH_SIZE: Final = 32
-"""The number of texts in a request to the embedding service."""
+"""How many texts a request to the embedding service has."""
 STARTER_PREFIX: Final = "starter/"
 """How the paths of the starter documents begin."""
 OWN_SHARE: Final = 0.5
-"""The share of the best score from which an own document comes before a starter document."""
+"""A chunk of an own document comes before starter documents if it has this share of the best score.
+"""
 CHUNKS: Final = ChunkRow.__table__
-_CHANGE: Final = text("""
+_INCREASE_COUNTER: Final = text("""
     INSERT INTO library (id, changes) VALUES (1, :count)
     ON CONFLICT (id) DO UPDATE SET changes = library.changes + :count RETURNING changes
 """)
@@ -69,14 +71,15 @@ logger = logging.getLogger(__name__)
 
 
 def do_not_tell(progress: str) -> None:
-    """Tell nobody of progress."""
+    """Tell nobody about the progress."""
 
 
 @dataclass(eq=False)
 class SqlDocumentStore(SqlRepository):
-    """The stored documents, a `DocumentStore`.
+    """The stored documents, as the interface `DocumentStore` describes them.
 
-    With an `embedder`, chunks are also found by meaning; while it fails, only by words.
+    If there is an `embedder`, chunks are also found by meaning. While it fails, they are found only
+    by words.
     """
 
     embedder: Embedder | None = None
@@ -85,7 +88,7 @@ class SqlDocumentStore(SqlRepository):
 
     @property
     def _model(self) -> str:
-        """Return the name of the model of vectors; "" without one."""
+        """Return the name of the model that makes the vectors, or "" if there is none."""
         if self.embedder is None:
             return ""
         return self.embedder.name
@@ -105,9 +108,9 @@ class SqlDocumentStore(SqlRepository):
         return [*shop_chunks, *others][:limit]
 
     async def _rank(self, queries: Sequence[str]) -> list[RankedRow]:
-        """Return the best chunks by words and by meaning with their scores, best first."""
+        """Return the best chunks by words and by meaning, with their scores, the best first."""
         if self._index is None:
-            # Slow.
+            # Imported in a thread, because the libraries are slow to import.
             finding = await asyncio.to_thread(import_module, "db.documents.finding")
             self._index = finding.ChunkIndex(self.sessions, self._model)
         vectors = await self._embed(queries, SEARCH_SECONDS)
@@ -117,7 +120,8 @@ class SqlDocumentStore(SqlRepository):
         rows_by_number = {row.number: row for row in rows}
         ranked: list[RankedRow] = []
         for number, score in scores.items():
-            if number in rows_by_number:  # or else deleted since the search
+            # A chunk may have been deleted since the search.
+            if number in rows_by_number:
                 ranked.append((rows_by_number[number], score))
         return ranked
 
@@ -142,7 +146,7 @@ class SqlDocumentStore(SqlRepository):
         return sorted(documents, key=attrgetter("path"))
 
     async def remove(self, path: str) -> int:
-        """Remove the document at `path` or all below this folder; return their number."""
+        """Remove the document at `path`, or all documents in this folder. Return their number."""
         path = strip_unstorable(path).rstrip("/")
         if not path:
             return 0
@@ -153,9 +157,9 @@ class SqlDocumentStore(SqlRepository):
             return await count_changed(session, statement)
 
     async def save(self, *documents: Document) -> list[SaveResult]:
-        """Store documents with their chunks in one transaction; replace older versions.
+        """Store documents with their chunks in one transaction. They replace older versions.
 
-        Return what was done with each document, in order. Paths must be unique.
+        Return what was done with each document, in order. No two documents may have the same path.
         """
 
         def cut() -> list[list[Section]]:
@@ -169,9 +173,9 @@ class SqlDocumentStore(SqlRepository):
         return results
 
     async def embed_missing(self, tell: Callable[[str], None] = do_not_tell) -> int:
-        """Embed all chunks that have no vector of this model; return how many succeeded.
+        """Embed all chunks that have no vector of this model. Return how many these were.
 
-        A failed batch is skipped until the next call.
+        A batch that fails is skipped until the next call.
         """
         embedded_count = 0
         last_number = 0
@@ -198,7 +202,7 @@ class SqlDocumentStore(SqlRepository):
         return embedded_count
 
     async def _load_unembedded(self, last_number: int) -> Sequence[AnyRow]:
-        """Return the next chunks after a number that have no vector of this model."""
+        """Return the next chunks after the number that have no vector of this model."""
         is_next = ChunkRow.number > last_number
         is_unembedded = ChunkRow.model.is_distinct_from(self._model)
         in_order = _WITH_DOCUMENT.where(is_unembedded, is_next)
@@ -220,7 +224,10 @@ class SqlDocumentStore(SqlRepository):
             await session.execute(store_vector, parameters)
 
     async def _embed(self, texts: Sequence[str], seconds: float) -> list[list[float]]:
-        """Return the vectors of the texts; on failure log the first of a series, return []."""
+        """Return the vectors of the texts, or [] after an error.
+
+        Of several errors in a row, only the first one is logged.
+        """
         if self.embedder is None or not texts:
             return []
         try:
@@ -239,7 +246,7 @@ def _to_chunk(row: AnyRow, score: float) -> Chunk:
 
 
 def _put_own_first(ranked: Sequence[RankedRow]) -> list[RankedRow]:
-    """Return ranked chunks with those of own documents first that are not far from the best."""
+    """Return the chunks, those of own documents first, unless they are far from the best."""
     best_score = max([score for _, score in ranked], default=0.0)
     own: list[RankedRow] = []
     others: list[RankedRow] = []
@@ -253,9 +260,10 @@ def _put_own_first(ranked: Sequence[RankedRow]) -> list[RankedRow]:
 
 
 def _diversify(ranked: Sequence[RankedRow], limit: int) -> list[Chunk]:
-    """Return at most `limit` chunks, best first, with few per document if there are others.
+    """Return at most `limit` chunks, the best first.
 
-    Copies of a file count only once: they would displace other answers.
+    If possible, there are only a few of each document. Copies of a file count as one, because they
+    would take the places of others.
     """
     seen: set[tuple[str, int]] = set()
     counts = Counter[str]()
@@ -275,11 +283,11 @@ def _diversify(ranked: Sequence[RankedRow], limit: int) -> list[Chunk]:
 
 
 async def _count_change(session: AsyncSession, chunks: int = 0) -> int:
-    """Increase the counter; return the number for the first of `chunks` new chunks.
+    """Increase the counter of the library. Return the number for the first of `chunks` new chunks.
 
-    Call this first in a transaction: it locks the row against other changes of documents.
+    Call this at the beginning of a transaction: it locks out other changes of documents.
     """
-    changes: int = await session.scalar(_CHANGE, {"count": chunks + 1})
+    changes: int = await session.scalar(_INCREASE_COUNTER, {"count": chunks + 1})
     return changes - chunks
 
 
@@ -290,7 +298,7 @@ async def _save(
     now: datetime,
 ) -> SaveResult:
     """Store a document and its chunks, unless the same content is stored."""
-    # The id is stable, and short enough for a model to repeat.
+    # The id is always the same, and short enough for a model to repeat it.
     document_id = hashlib.sha256(document.path.encode()).hexdigest()[:12]
     first_number = await _count_change(session, len(chunks))
     stored = await session.get(DocumentRow, document_id)
@@ -309,7 +317,8 @@ async def _save(
             added_at=now,
         )
     )
-    await session.flush()  # the chunks refer to it
+    # The chunks refer to the document, so it must be stored before them.
+    await session.flush()
     for index, part in enumerate(chunks):
         session.add(
             ChunkRow(

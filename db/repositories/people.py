@@ -1,4 +1,4 @@
-"""Read chats, conversations, and what is remembered of users."""
+"""Read chats, conversations and what is remembered of users."""
 
 import json
 import zlib
@@ -55,10 +55,10 @@ REMINDERS: Final = "reminders"
 
 
 class ChatRepository(SqlRepository):
-    """Chats: whether they are reachable, and the access of users."""
+    """The chats: whether the bot can write to them, and which users may use the bot."""
 
     async def find_access(self, user_id: int) -> Access | None:
-        """Return an admin's decision about a user; None if there is none."""
+        """Return an admin's decision about a user, or None if there is none."""
         query = select(ChatRow.access).where(ChatRow.chat_id == user_id)
         return cast("Access | None", await self._first_value(query))
 
@@ -73,16 +73,18 @@ class ChatRepository(SqlRepository):
         return await self._first_value(query) is True
 
     async def list_recipients(self, *, only_allowed: bool = False) -> list[int]:
-        """Return the reachable private chats of users who are allowed, or just not blocked.
+        """Return the private chats to which news can be sent.
 
-        Those who want no news are not among them.
+        Users who want no news are left out, and blocked ones. If `only_allowed`, all users are left
+        out whom no admin has allowed.
         """
         if only_allowed:
             may_write = ChatRow.access == "allowed"
         else:
             may_write = ChatRow.access.is_distinct_from("blocked")
         query = select(ChatRow.chat_id).where(
-            ChatRow.chat_id > 0,  # private
+            # The ids of private chats are positive.
+            ChatRow.chat_id > 0,
             ChatRow.is_reachable.is_(True),
             may_write,
             ChatRow.chat_id.not_in(_select_unwilling(NEWS)),
@@ -91,7 +93,7 @@ class ChatRepository(SqlRepository):
 
 
 def _select_unwilling(setting: str) -> Select[int]:
-    """Return the statement that selects the users who have turned a setting off."""
+    """Return the query for the users who have turned a setting off."""
     is_off = (SettingRow.name == setting) & (SettingRow.value == "off")
     return select(SettingRow.user_id).where(is_off)
 
@@ -109,7 +111,8 @@ class MessageRepository(SqlRepository):
     ) -> list[StoredMessage]:
         """Return the last `limit` messages of a conversation, the oldest first.
 
-        The messages of turn `last_turn_id`, which a user replied to, come last whatever their age.
+        If a user replies to an older message, `last_turn_id` is the turn of that message. Then the
+        messages of this turn come last, whatever their age.
         """
         newest = (
             select(MessageRow.__table__, TurnRow.user_id)
@@ -130,7 +133,7 @@ class MessageRepository(SqlRepository):
         return [to_record(StoredMessage, row) for row in oldest_first]
 
     async def find_last_turn(self, chat_id: int, *, thread_id: int = 0) -> int | None:
-        """Return the id of the last turn in the history of a conversation; None if it is empty."""
+        """Return the id of the last turn in the history of a conversation, or None."""
         newest = (
             select(MessageRow.turn_id)
             .where(_is_in(chat_id, thread_id))
@@ -145,10 +148,13 @@ def _is_in(chat_id: int, thread_id: int) -> ColumnElement[bool]:
 
 
 class MemoryRepository(CellarRepository):
-    """The facts and concerns of users beside their cellars, and the export of all their data."""
+    """The facts, concerns and cellars of users, and the export of all their data."""
 
     async def list_concerns(self, chat_id: int | None, user_id: int) -> frozenset[str]:
-        """Return a user's unexpired concerns and allergies in a chat, or in all if None."""
+        """Return the concerns and allergies of a user in a chat, or in all chats for None.
+
+        Those that have expired are left out.
+        """
         is_current = ConcernRow.until.is_(None) | (ConcernRow.until > self.now())
         query = select(ConcernRow.name).where(ConcernRow.user_id == user_id, is_current)
         if chat_id is not None:
@@ -156,11 +162,11 @@ class MemoryRepository(CellarRepository):
         return frozenset(await self._values(query))
 
     async def list_facts(self, user_id: int) -> list[Fact]:
-        """Return a user's facts, settings, and the tastes they liked more often than not.
+        """Return a user's facts and settings, and the tastes that they liked more often than not.
 
         The oldest come first.
         """
-        # The kinds of the other parts are not among those of the column.
+        # Read as a text, because "setting" and "rated" below are not among the column's kinds.
         kind = type_coerce(FactRow.kind, String)
         stated = select(kind, FactRow.value, FactRow.said, FactRow.at).where(
             FactRow.user_id == user_id
@@ -177,7 +183,7 @@ class MemoryRepository(CellarRepository):
             .group_by(TasteRatingRow.taste)
             .having(liked_minus_disliked > 0)
         )
-        # One statement, for this is read with every message.
+        # One statement, because this is read with every message.
         facts = union_all(stated, chosen, liked).order_by("at")
         async with self.sessions() as session:
             rows = (await session.execute(facts)).all()
@@ -187,7 +193,7 @@ class MemoryRepository(CellarRepository):
         return known
 
     async def list_settings(self, names: Collection[str]) -> dict[int, dict[str, str]]:
-        """Return some settings of all users who have chosen them, by name."""
+        """Return the settings with these names of all users who have chosen them, by user."""
         query = select(SettingRow.__table__).where(SettingRow.name.in_(names))
         settings: dict[int, dict[str, str]] = {}
         for row in await self._rows(query):
@@ -195,9 +201,9 @@ class MemoryRepository(CellarRepository):
         return settings
 
     async def find_undoable(self, user_id: int, undo_id: int) -> Change | None:
-        """Return a change that a user can undo; None if it expired or is another user's."""
-        is_theirs = undo_condition(user_id, undo_id, self.now())
-        query = select(UndoableChangeRow.change).where(is_theirs)
+        """Return a change that a user can undo, or None if it has expired or is another user's."""
+        is_this = undo_condition(user_id, undo_id, self.now())
+        query = select(UndoableChangeRow.change).where(is_this)
         change = await self._first_value(query)
         if change is None:
             return None
@@ -206,7 +212,7 @@ class MemoryRepository(CellarRepository):
     async def find_import(
         self, user_id: int, import_id: int
     ) -> Sequence[CellarItem] | None:
-        """Return the items of a file that a user may still have stored; None if there are none."""
+        """Return the items of a file that are kept until the user decides, or None."""
         is_this = kept_import_condition(user_id, import_id, self.now())
         items = await self._first_value(select(KeptImportRow.items).where(is_this))
         if items is None:
@@ -214,7 +220,10 @@ class MemoryRepository(CellarRepository):
         return ITEMS_ADAPTER.validate_json(items)
 
     async def list_owners_to_remind(self, season: str) -> list[int]:
-        """Return who owns bottles and may be reminded of them: not yet in this season."""
+        """Return the users who own bottles and may be reminded of them.
+
+        They were not reminded in this season yet.
+        """
         reminded = select(ReminderRow.user_id).where(ReminderRow.season == season)
         blocked = select(ChatRow.chat_id).where(ChatRow.access == "blocked")
         owners = select(BottleRow.user_id).where(
@@ -228,15 +237,17 @@ class MemoryRepository(CellarRepository):
     async def export(
         self, user_id: int, user: str
     ) -> dict[str, list[dict[str, object]]]:
-        """Return all rows of a user by table; `user` is their hash in traces, which stay masked.
+        """Return all rows of a user, by table. `user` is the hash of the user in traces.
 
-        From groups, return only their messages, the answers to these, and their feedback.
+        Of groups, these are only the user's messages, the answers to them, and the feedback. Traces
+        stay masked.
         """
         rows_by_table: dict[str, list[dict[str, object]]] = {}
         async with self.sessions() as session:
             for model, conditions in find_owned_rows(user_id, user).items():
                 table = model.__table__
-                rows: dict[object, RowMapping] = {}  # a row may meet several conditions
+                # By their keys, because a row may meet several conditions.
+                rows: dict[object, RowMapping] = {}
                 for is_theirs in conditions:
                     found = await session.execute(select(table).where(is_theirs))
                     for row in found.mappings():
@@ -247,7 +258,7 @@ class MemoryRepository(CellarRepository):
 
 
 class PressRepository(SqlRepository):
-    """The presses on buttons that were carried out."""
+    """The presses that were carried out, on buttons that work only once."""
 
     async def is_claimed(self, chat_id: int, message_id: int, action: str) -> bool:
         """Return whether a turn has carried out a press."""
@@ -257,7 +268,7 @@ class PressRepository(SqlRepository):
 
 
 class MemoryUpkeep(SqlRepository):
-    """Serves the background tasks on the data of users: remind, let expire, delete elsewhere."""
+    """What background tasks do with the data of users: store reminders, and delete traces."""
 
     async def save_reminder(
         self,
@@ -269,10 +280,10 @@ class MemoryUpkeep(SqlRepository):
         year: int,
         messages: Sequence[OutboxRow],
     ) -> bool:
-        """Queue a user's reminder of the season, of the cellar items with these keys.
+        """Queue the reminder of a user in a season, which names the items with these keys.
 
-        Return False if it was queued before, or if the user's data were deleted since the time of
-        `fence`, when they were read.
+        Return False if it was queued before, or if the user's data were deleted after `fence` was
+        made.
         """
         is_reminded = BottleRow.key.in_(keys) & (BottleRow.user_id == user_id)
         async with self.sessions.begin() as session:
@@ -288,12 +299,12 @@ class MemoryUpkeep(SqlRepository):
         return True
 
     async def list_due_deletions(self) -> Sequence[DeletionRow]:
-        """Return the deletions of exported traces that are due now."""
+        """Return the deletions of exported traces that are due."""
         due = select(DeletionRow).where(DeletionRow.due_at <= self.now())
         return await self._values(due)
 
     async def postpone_deletion(self, deletion: DeletionRow, seconds: float) -> None:
-        """Schedule another try of a deletion in `seconds`."""
+        """Let a deletion be tried again in `seconds`."""
         later = self.now() + timedelta(seconds=seconds)
         postpone = (
             update(DeletionRow)
@@ -303,7 +314,7 @@ class MemoryUpkeep(SqlRepository):
         await self._write(postpone)
 
     async def finish_deletion(self, deletion: DeletionRow) -> None:
-        """Remove a completed deletion, unless it was requested again meanwhile."""
+        """Remove a deletion that is complete, unless the user has asked for another meanwhile."""
         await self._write(delete(DeletionRow).where(_is_same(deletion)))
         await self.sessions.checkpoint()
 
@@ -314,7 +325,7 @@ def _is_same(deletion: DeletionRow) -> ColumnElement[bool]:
 
 
 async def _claim_season(session: AsyncSession, user_id: int, season: str) -> bool:
-    """Store that a user is reminded in a season; return False if they were before."""
+    """Store that a user is reminded in a season. Return False if that was stored before."""
     first_reminder = ReminderRow(user_id=user_id, season=season)
     if await insert_new(session, first_reminder):
         return True
@@ -332,5 +343,6 @@ def _readable(value: object) -> object:
         return value
     try:
         return json.loads(zlib.decompress(value))
-    except zlib.error:  # an unsent file: export only its size
+    except zlib.error:
+        # It is a file that was not sent yet. Only its size is exported.
         return len(value)

@@ -40,10 +40,10 @@ _OFFERS: Final = select(
 
 @dataclass(eq=False)
 class SqlCatalogue(SqlRepository):
-    """A `Catalogue` in memory, read from SQLite or Postgres.
+    """The wines of the database, kept in memory, as the interface `Catalogue` describes them.
 
-    The wines are read again when their version in the database shows that any process has imported
-    some.
+    The database counts imports of wines. If the number shows that any process has imported wines,
+    they are read again.
     """
 
     _index: "WineIndex | None" = None
@@ -60,7 +60,7 @@ class SqlCatalogue(SqlRepository):
         return [wines[wine_id] for wine_id in wine_ids if wine_id in wines]
 
     async def find_by_digest(self, digest: str) -> Wine | None:
-        """Return the wine whose id has this digest, as `digest_of` returns it; None without one."""
+        """Return the wine for whose id `digest_of` returns this digest, or None."""
         index = await self._current_index()
         wines = index.wines_by_id.values()
         return await asyncio.to_thread(_find_by_digest, wines, digest)
@@ -69,9 +69,9 @@ class SqlCatalogue(SqlRepository):
         return await self._first_value(select(func.count(WineRow.id))) or 0
 
     async def _current_index(self) -> "WineIndex":
-        """Return the index of all wines, read again if they have changed."""
+        """Return the index of all wines. Read them again if they have changed."""
         async with self._updating:
-            # The wines may be newer than the version; the next search then reads them once more.
+            # Read before the wines. If an import comes in between, the next search reads again.
             version = await self._first_value(select(CatalogueRow.version)) or 0
             if self._index is None or version != self._version:
                 self._index = await self._read_index()
@@ -86,7 +86,8 @@ class SqlCatalogue(SqlRepository):
             offer_rows = offers.mappings().all()
 
         def make_index() -> "WineIndex":
-            search = import_module("db.wines.search")  # slow
+            # Imported here, because it is slow to import.
+            search = import_module("db.wines.search")
             index: WineIndex = search.WineIndex(_to_wines(wine_rows, offer_rows))
             return index
 
@@ -94,7 +95,7 @@ class SqlCatalogue(SqlRepository):
 
 
 def digest_of(wine_id: str) -> str:
-    """Return a short name of a wine, for the data of a button, in which many ids have no room."""
+    """Return a short name of a wine for the data of a button, where many ids are too long."""
     return hashlib.sha256(wine_id.encode()).hexdigest()[:DIGEST_CHARS]
 
 
@@ -106,7 +107,7 @@ def _find_by_digest(wines: Iterable[Wine], digest: str) -> Wine | None:
 
 
 async def load_wines(session: AsyncSession, wine_ids: Sequence[str]) -> dict[str, Wine]:
-    """Return stored wines by their ids, without unknown ids."""
+    """Return the stored wines with these ids, by their ids."""
     wines = await session.execute(_WINES.where(WineRow.id.in_(wine_ids)))
     wine_rows = wines.mappings().all()
     offers = await session.execute(_OFFERS.where(OfferRow.wine_id.in_(wine_ids)))
@@ -125,9 +126,10 @@ def _to_wines(wines: Sequence[RowMapping], offers: Sequence[RowMapping]) -> list
 async def list_wines(
     sessions: Sessions, *, changed: bool
 ) -> list[tuple[Wine, datetime | None]]:
-    """Return the wines, with the time when the staff changed them after the last import, or None.
+    """Return the wines, each with the time when the staff changed it after the last import.
 
-    Those that were changed come first, the last one first; with `changed` there are no others.
+    The time is None for a wine that the staff has not changed. Wines that were changed last come
+    first. If `changed`, return only wines that were changed.
     """
     changed_at = func.max(OfferRow.changed_at).label("changed_at")
     query = select(OfferRow.wine_id, changed_at).group_by(OfferRow.wine_id)

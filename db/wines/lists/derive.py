@@ -1,6 +1,6 @@
-"""Derive what a list does not say of a wine from its name, its tags and tables of names.
+"""Derive what a list does not say about a wine, from its name, its tags, and tables of names.
 
-What cannot be known stays unknown.
+What these do not tell stays unknown.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,19 +17,19 @@ from db.wines.lists.cells import read_country, read_style
 from db.wines.lists.words import load_words
 
 MAX_WORDS: Final = 6
-"""The most words of a name in the tables."""
+"""How many words a name in the tables has at most."""
 CACHED_TEXTS: Final = 2048
 COLOURS: Final = ("rose", "red", "white", "orange")
-"""Styles that are colours too, the most telling first: "Blanc de Noirs Rosé"."""
+"""The styles that are also colours. If a text names several, the first one here counts."""
 STYLES_OF_ANY_COLOUR: Final = frozenset(
     {"sparkling", "sweet", "fortified", "alcohol_free"}
 )
 MIN_GRAPE_LETTERS: Final = 4
-"""Shorter names of grapes are words of other languages too."""
+"""A shorter name of a grape is not used: it is often also a word of another language."""
 
 
 class WinePlace(StrictModel):
-    """Holds what is known of a place in `places.toml`."""
+    """What `places.toml` says about a place, and the wines from there."""
 
     name: str = ""
     country: str = ""
@@ -41,7 +41,7 @@ class WinePlace(StrictModel):
 
 @dataclass(frozen=True, slots=True)
 class NameFact:
-    """Says what a name in a text stands for: one of the fields is set."""
+    """What a name in a text stands for. At most one field is set."""
 
     style: str = ""
     sweetness: str = ""
@@ -52,17 +52,21 @@ class NameFact:
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """The cells of a listed wine with those that were derived, which `derived` names."""
+    """The cells of a listed wine, with those that were derived. `derived` names the latter."""
 
     cells: Mapping[str, str]
     derived: tuple[str, ...]
 
 
 def complete(cells: Mapping[str, str], clues: Sequence[str]) -> Completed:
-    """Return cells with the missing style, colour, sweetness, grapes and places, if known."""
+    """Return the cells with those that are missing and can be derived.
+
+    These are the style, the colour, the sweetness, the grapes and the places.
+    """
     known = dict(cells)
     if read_style(known.get("style", "")) not in set(Style):
-        known.pop("style", None)  # such as "wine"
+        # Such a cell, for example "wine", does not tell the style.
+        known.pop("style", None)
     facts = _FactsByKind()
     for clue in clues:
         facts.add(clue)
@@ -89,7 +93,7 @@ def complete(cells: Mapping[str, str], clues: Sequence[str]) -> Completed:
 
 @dataclass(slots=True)
 class _FactsByKind:
-    """What texts tell of a wine, each kind in the order of the texts."""
+    """What texts tell about a wine: the facts of each kind, in the order of the texts."""
 
     styles: list[str] = field(default_factory=list)
     sweetness: list[str] = field(default_factory=list)
@@ -113,7 +117,10 @@ class _FactsByKind:
 
 
 def _find_place(places: Sequence[WinePlace], country: str) -> WinePlace | None:
-    """Return the most telling place of the country: an appellation rather than a region."""
+    """Return the most telling place in the country, or None.
+
+    An appellation tells more than a region.
+    """
     if country:
         name = read_country(country)
         places = [place for place in places if place.country == name]
@@ -121,6 +128,7 @@ def _find_place(places: Sequence[WinePlace], country: str) -> WinePlace | None:
 
 
 def _how_telling(place: WinePlace) -> tuple[bool, bool, int]:
+    """Return a sort key that is higher for a place which tells more about a wine."""
     tells_more = bool(place.style or place.grapes)
     is_within_region = normalize(place.name) != normalize(place.region)
     return tells_more, is_within_region, len(place.name)
@@ -129,7 +137,10 @@ def _how_telling(place: WinePlace) -> tuple[bool, bool, int]:
 def _derive_place(
     known: Mapping[str, str], countries: Sequence[str], place: WinePlace | None
 ) -> dict[str, str]:
-    """Return the country, region and appellation that the place or the first country tells."""
+    """Return the country, region and appellation that follow from a place.
+
+    Without a place, return the first country.
+    """
     if place is None:
         return {"country": countries[0]} if countries else {}
     found = {"country": place.country, "region": place.region}
@@ -142,7 +153,7 @@ def _derive_place(
 def _find_grapes(
     known: Mapping[str, str], named: Sequence[str], place: WinePlace | None
 ) -> Sequence[str]:
-    """Return the grapes that the file has or a text names, or else those of the place."""
+    """Return the grapes that the file has, or that a text names, or else those of the place."""
     if known.get("grapes"):
         return [known["grapes"]]
     if named or place is None:
@@ -156,7 +167,7 @@ def _find_style(
     place: WinePlace | None,
     grapes: Sequence[str],
 ) -> str:
-    """Return the style that a clue or the name says, or else that of the place or the grape."""
+    """Return the style that a clue or the name tells, or else that of the place or the grapes."""
     for clue in clues:
         style = _pick_style(clue)
         if style:
@@ -175,7 +186,10 @@ def _find_style(
 
 
 def _pick_style(text: str) -> str:
-    """Return the first style of the table that a text names: a red port is fortified."""
+    """Return the style that a text names, or "".
+
+    Of several, the first one in `words.toml` counts: a red port is fortified.
+    """
     named = {fact.style for fact in find_facts(text)}
     for style in load_words()["styles"]:
         if style in named:
@@ -184,7 +198,7 @@ def _pick_style(text: str) -> str:
 
 
 def _find_colour(style: str, named: Sequence[str]) -> str:
-    """Return the colour that is named for a style that comes in several."""
+    """Return the colour that a text names, for a style whose wines have several colours."""
     if read_style(style) not in STYLES_OF_ANY_COLOUR:
         return ""
     for colour in COLOURS:
@@ -195,7 +209,7 @@ def _find_colour(style: str, named: Sequence[str]) -> str:
 
 @lru_cache(CACHED_TEXTS)
 def find_facts(text: str) -> tuple[NameFact, ...]:
-    """Return what the names in a text stand for, in order; the longest name wins."""
+    """Return what the names in a text stand for, in order. Of two names, the longer one counts."""
     stems = _stems(text)
     facts: list[NameFact] = []
     index = 0
@@ -223,7 +237,11 @@ def _match_length(stems: tuple[str, ...], start: int) -> int:
 
 @cache
 def _facts_by_name() -> Mapping[tuple[str, ...], NameFact]:
-    """Return what names stand for, by their words; places come before grapes before styles."""
+    """Return what names stand for, by their words.
+
+    If a name has several meanings, it is rather a place than a grape, and rather a grape than a
+    style: what is written last below replaces what was there.
+    """
     facts: dict[tuple[str, ...], NameFact] = {}
     for country in known_names("countries"):
         facts[_stems(country)] = NameFact(country=read_country(country))
@@ -246,7 +264,7 @@ def _facts_by_name() -> Mapping[tuple[str, ...], NameFact]:
 
 
 def _facts_of_lexicon() -> Iterator[tuple[tuple[str, ...], NameFact]]:
-    """Yield the names of grapes, regions and countries in all languages that messages know."""
+    """Yield the names of grapes, regions and countries in all languages of messages."""
     places = {normalize(place.region): place for place in _places()}
     for place in _places():
         places[normalize(place.name)] = place
@@ -267,13 +285,13 @@ def _facts_of_lexicon() -> Iterator[tuple[tuple[str, ...], NameFact]]:
 
 
 def _stems(text: str) -> tuple[str, ...]:
-    """Return the words of a text without their plurals: by these, names are found in texts."""
+    """Return the words of a text without the endings of plurals. Names are compared by these."""
     return tuple([strip_plural(word) for word in normalize(text).split()])
 
 
 @cache
 def _places() -> tuple[WinePlace, ...]:
-    """Return all places, the regions themselves included."""
+    """Return all places. The regions are among them."""
     file = Path(__file__).with_name("places.toml")
     table = read_toml(dict[str, dict[str, dict[str, WinePlace]]], file)
     places: list[WinePlace] = []

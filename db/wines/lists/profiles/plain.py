@@ -1,7 +1,7 @@
 """Read a plain list, a workbook of a restaurant, and the exports of CellarTracker and Vivino.
 
-A column may be of a field of a wine, or of what is sold: "Glas 0,1l", "Flasche". Headings within
-the list and the names of sheets tell the style or the place of the wines below them.
+A column has a field of the wines, or the prices of an offer: "Glas 0,1l", "Flasche". Headings
+within the list and the names of sheets tell the style or the place of the wines below them.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,19 +27,23 @@ from db.wines.lists.titles import split_title
 from db.wines.lists.words import load_words
 
 CELLAR_PROGRAMS: Final = {"iwine": "CellarTracker", "regional wine style": "Vivino"}
-"""Column names by which the exports of cellar programs are known."""
+"""The cellar programs by a name of a column that only their exports have."""
 MIN_PRICE_SHARE: Final = 0.5
+"""The share of a column's cells that must be prices if its name is that of an offer."""
 MORE_OF_NAME: Final = "more of the name"
-"""What a further column of words without a title holds."""
+"""Stands for the field of a second column with words but without a title."""
 
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Says what the columns of a table hold: fields of a wine, or the prices of what is sold."""
+    """What the columns of a table hold."""
 
     fields: tuple[str, ...]
+    """The field of each column, "" for a column without one."""
     offers: Mapping[int, Packing]
+    """The offers whose prices a column has, by the index of the column."""
     currency: str = ""
+    """The currency that the name of a column with prices tells."""
 
 
 def read_plain(tables: Sequence[Table]) -> Reading:
@@ -54,7 +58,7 @@ def read_plain(tables: Sequence[Table]) -> Reading:
     headings: list[str] = []
     left_out: list[LeftOut] = []
     for table in tables:
-        columns = _match(table)
+        columns = _find_columns(table)
         if "name" not in columns.fields:
             left_out.append(LeftOut(0, table.name, NO_LIST))
             continue
@@ -82,7 +86,7 @@ def read_plain(tables: Sequence[Table]) -> Reading:
 
 
 def _find_program(tables: Sequence[Table]) -> str:
-    """Return the name of the program that made a list, as its column names tell."""
+    """Return the name of the program that has made a list, or "a list"."""
     for table in tables:
         for title in table.titles:
             program = CELLAR_PROGRAMS.get(normalize(title))
@@ -91,10 +95,11 @@ def _find_program(tables: Sequence[Table]) -> str:
     return "a list"
 
 
-def _match(table: Table) -> Columns:
-    """Return what the columns hold. Without a name column, one called like a style has the names.
+def _find_columns(table: Table) -> Columns:
+    """Return what the columns of a table hold.
 
-    Restaurants call it so: "Weißweine | Jahrgang | Glas | Flasche".
+    If no column is called "name", the names are in a column that is called like a style. Lists of
+    restaurants have such columns: "Weißweine | Jahrgang | Glas | Flasche".
     """
     rows = [row.cells for row in table.rows]
     offers = _find_offer_columns(table, rows)
@@ -120,7 +125,10 @@ def _match(table: Table) -> Columns:
 def _match_untitled(
     matched: list[str], titles: Sequence[str], rows: Sequence[Sequence[str]]
 ) -> None:
-    """Take the columns of words without a title for the names, as in "| | 0,1 l | 0,75 l"."""
+    """Set the columns of names in `matched`, if the table is like "| | 0,1 l | 0,75 l".
+
+    Here the columns with words but without a title have the names.
+    """
     for index, title in enumerate(titles):
         if title or matched[index]:
             continue
@@ -133,14 +141,14 @@ def _match_untitled(
 
 
 def _column_fields() -> list[str]:
-    """Return the fields of a wine that a column may tell."""
+    """Return the fields of a wine for which a list may have a column."""
     return [name for name, field in wine_fields().items() if field.has_column]
 
 
 def _find_offer_columns(
     table: Table, rows: Sequence[Sequence[str]]
 ) -> dict[int, Packing]:
-    """Return what is sold at the prices of each column that names it: "Glas 0,1l (EUR)"."""
+    """Return the offers whose prices a column has: "Glas 0,1l (EUR)", by the column's index."""
     found: dict[int, Packing] = {}
     for index, title in enumerate(table.titles):
         packing = read_packing(title, is_served=True)
@@ -157,7 +165,7 @@ def _find_offer_columns(
 
 
 def _names_only_packing(title: str) -> bool:
-    """Return whether a column name consists of a size and a kind such as "Glas" or "Flasche"."""
+    """Return whether the name of a column has only a size and a kind such as "Glas"."""
     ignored = load_words()["ignored"]
     without_size = LITRES.sub(" ", SIZE.sub(" ", title))
     telling: list[str] = []
@@ -171,6 +179,7 @@ def _names_only_packing(title: str) -> bool:
 
 
 def _name_columns(table: Table, columns: Columns) -> Iterator[tuple[str, str]]:
+    """Yield the name of each column, with what it is read as."""
     for index, title in enumerate(table.titles):
         if index in columns.offers:
             yield title, f"price: {columns.offers[index].kind}"
@@ -190,33 +199,36 @@ def _check_length(row: Row, table: Table) -> Problem | None:
 def _rows_with_clues(
     table: Table, columns: Columns
 ) -> Iterator[tuple[Row, tuple[str, ...]]]:
-    """Yield the rows with the headings that hold for them, the innermost first."""
-    nest = _Nest([table.name, *_name_title(table, columns)])
+    """Yield the rows, each with the headings that it stands below, the innermost first."""
+    nesting = _Nesting([table.name, *_title_of_names(table, columns)])
     previous: tuple[str, ...] = ()
     for row in table.rows:
         if row.headings != previous:
-            nest.enter(row.headings)
+            nesting.enter(row.headings)
             previous = row.headings
-        yield row, nest.current
+        yield row, nesting.current
 
 
-def _name_title(table: Table, columns: Columns) -> list[str]:
-    """Return the title of the column of names, if it is called like a style or a place."""
+def _title_of_names(table: Table, columns: Columns) -> list[str]:
+    """Return the title of the column of names, if it names a style or a place."""
     title = table.titles[columns.fields.index("name")]
     if find_facts(title):
         return [title]
     return []
 
 
-class _Nest:
-    """The headings that hold at a row: one of a style and one of a place, whichever is outer."""
+class _Nesting:
+    """The headings above a row. There is one of each kind, such as a style and a place.
+
+    In some lists the styles are within places, in others the places are within styles.
+    """
 
     def __init__(self, outer: Sequence[str]) -> None:
         self._outer = [text for text in outer if text]
         self._inner: dict[str, str] = {}
 
     def enter(self, headings: Sequence[str]) -> None:
-        """Let headings take the place of those of the same kind, and of those within these."""
+        """Add headings. Each replaces the heading of its kind, and all headings within that."""
         for heading in headings:
             kind = _kind_of_heading(heading)
             if kind in self._inner:
@@ -227,7 +239,7 @@ class _Nest:
 
     @property
     def current(self) -> tuple[str, ...]:
-        """Return the headings, the innermost first."""
+        """Return the headings above the current row, the innermost first."""
         return (*reversed(self._inner.values()), *reversed(self._outer))
 
 
@@ -243,7 +255,7 @@ def _kind_of_heading(heading: str) -> str:
 
 
 def _list_wine(row: Row, columns: Columns, clues: Sequence[str]) -> ListedWine:
-    """Return the wine of a row."""
+    """Return the wine of a row. `clues` are the headings above it."""
     fields = list(columns.fields)
     for index in columns.offers:
         fields[index] = ""
@@ -277,7 +289,10 @@ def _read_offers(
     cells: Mapping[str, str],
     size: str,
 ) -> Iterator[OfferCells]:
-    """Yield what is sold: by the columns that name it, or else one bottle of the given size."""
+    """Yield the offers of a wine: those of columns with their prices, or else one.
+
+    The size of a single offer is in `size` or in the name of the wine. Without any, it is a bottle.
+    """
     stock = cells.get("in_stock", "")
     currency = cells.get("currency", "") or columns.currency
     has_offer = False
@@ -303,14 +318,14 @@ def _read_offers(
 
 
 def _known_price(cell: str) -> str:
-    """Return the cell of a price; "" for an unknown one, which is told to those who ask."""
+    """Return the cell of a price, or "" if it says that the price is told on request."""
     if normalize(cell) in load_words()["prices"]["on_request"]:
         return ""
     return cell
 
 
 def _join_sizes(listed: Sequence[ListedWine]) -> list[ListedWine]:
-    """Return the wines, with the rows of one joined that differ in what is sold."""
+    """Return the wines. Rows of one wine that offer it in different sizes are joined."""
     joined: dict[tuple[str, str], ListedWine] = {}
     for wine in listed:
         wine_id = wine.cells.get("id") or make_id(wine.cells)
@@ -321,7 +336,8 @@ def _join_sizes(listed: Sequence[ListedWine]) -> list[ListedWine]:
         elif _sold_sizes(first).isdisjoint(_sold_sizes(wine)):
             offers = (*first.offers, *wine.offers)
             joined[wine_id, vintage] = replace(first, offers=offers)
-        else:  # the same wine twice, which the check of the wines says
+        else:
+            # The wine is in the list twice. Both stay, so that the check of the wines reports it.
             joined[f"{wine_id} at line {wine.line}", vintage] = wine
     return list(joined.values())
 

@@ -1,4 +1,7 @@
-"""What the exports of shop programs have in common: columns by name, HTML, what is no wine."""
+"""What the exports of shop programs have in common.
+
+Their columns have fixed names, descriptions are in HTML, and not all products are wines.
+"""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,7 +24,7 @@ from db.wines.lists.words import load_words
 
 MAX_NOTE_CHARS: Final = 600
 MAX_LABEL_CHARS: Final = 40
-"""A longer text before a colon is no name of a fact."""
+"""A longer text before a colon is not the name of a fact."""
 MAX_FACT_CHARS: Final = 200
 BLOCK_TAGS: Final = frozenset(
     "p div br li ul ol tr table h1 h2 h3 h4 h5 h6 section".split()
@@ -31,7 +34,7 @@ NAMED_FACTS: Final = frozenset(
     "producer vintage country region appellation grapes style colour sweetness abv foods allergens "
     "size".split()
 )
-"""The fields that an option, an attribute, a metafield or a line of a description may tell."""
+"""The fields that an option, an attribute, a metafield or a line of a description may have."""
 ADDRESS_FIELDS: Final = frozenset({"link", "image"})
 METAFIELD: Final = pattern(
     r"(?i)\A(.*?)\s*\(product\.metafields\.[^)]*\)\z|\Ametafield:\s*(.*)\z"
@@ -41,15 +44,17 @@ WINE_WORDS: Final = frozenset(
     "wine wines wein weine vin vins vino vinos vini wijn wijnen vinho".split()
 )
 MIN_SHARED_VENDORS: Final = 10
-"""From so many products on, a vendor of nearly all of them is the shop itself."""
+"""In an export with fewer products, no vendor is taken for the shop itself."""
 SHARED_VENDOR_SHARE: Final = 0.8
+"""A vendor with a larger share of all products is the shop itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShopWine:
-    """A wine of a shop, which may be on sale in several vintages.
+    """A wine of a shop, which may be for sale in several vintages.
 
-    `cells` are by field of a wine, without its id. `offers` are by vintage, "" if none is told.
+    `cells` has the cell of each field, except the id. `offers` has the offers of each vintage. The
+    vintage is "" if the shop does not tell it.
     """
 
     line: int
@@ -61,7 +66,10 @@ class ShopWine:
 
 
 def list_vintages(wine: ShopWine) -> Iterator[ListedWine]:
-    """Yield the wine, or one for each vintage if there are several; their ids have the year."""
+    """Yield the wine. If it is for sale in several vintages, yield one for each.
+
+    The ids of these end with the year.
+    """
     for vintage, offers in wine.offers.items():
         cells = dict(wine.cells)
         cells["id"] = wine.id
@@ -85,7 +93,7 @@ def make_offer(
     *,
     in_stock: bool,
 ) -> OfferCells:
-    """Return the offer of a variant; a bottle, if nothing tells what is sold."""
+    """Return the offer of a variant. It is a bottle if `packing` is None."""
     packing = packing or Packing(OfferKind.BOTTLE)
     return OfferCells(
         kind=packing.kind,
@@ -97,7 +105,7 @@ def make_offer(
 
 
 class ShopProfile(StrictModel):
-    """The columns of a shop program, as `profiles.toml` explains them."""
+    """The names of the columns in the exports of a shop program. `profiles.toml` explains them."""
 
     signature: tuple[str, ...]
     columns: dict[str, tuple[str, ...]]
@@ -105,7 +113,7 @@ class ShopProfile(StrictModel):
 
 @cache
 def shop_profiles() -> Mapping[str, ShopProfile]:
-    """Return the profiles of shop programs by name."""
+    """Return the profiles of shop programs by the names of the programs."""
     return read_toml(dict[str, ShopProfile], Path(__file__).with_name("profiles.toml"))
 
 
@@ -133,7 +141,7 @@ def read_cells(row: Row, columns: Mapping[str, int]) -> dict[str, str]:
         if index >= len(row.cells) or not row.cells[index]:
             continue
         cell = row.cells[index]
-        # In old shops, addresses are http: the wine is for sale without its picture.
+        # Some old shops have http addresses. Their wines are listed without pictures and links.
         if field not in ADDRESS_FIELDS or cell.startswith("https://"):
             filled[field] = cell
     return filled
@@ -142,7 +150,10 @@ def read_cells(row: Row, columns: Mapping[str, int]) -> dict[str, str]:
 def name_columns(
     table: Table, columns: Mapping[str, int], named: Iterable[int]
 ) -> tuple[tuple[str, str], ...]:
-    """Return what each column is read as; `named` are those whose names are facts."""
+    """Return the name of each column, with what it is read as.
+
+    `named` are the indices of columns that are read by their own names, such as metafields.
+    """
     meanings = [""] * len(table.titles)
     for field, index in columns.items():
         meanings[index] = field
@@ -152,7 +163,7 @@ def name_columns(
 
 
 def find_metafields(table: Table) -> dict[int, str]:
-    """Return the names of the facts that metafields hold, by the index of the column."""
+    """Return the names of the facts in metafields, by the indices of their columns."""
     found: dict[int, str] = {}
     for index, title in enumerate(table.titles):
         metafield = METAFIELD.match(title)
@@ -166,7 +177,7 @@ def find_metafields(table: Table) -> dict[int, str]:
 
 
 def fact_field(name: str) -> str:
-    """Return the field of a wine that a name like "Rebsorte" stands for, or ""."""
+    """Return the field for which a name such as "Rebsorte" stands, or ""."""
     for field in possible_fields(name):
         if field in NAMED_FACTS:
             return field
@@ -174,7 +185,10 @@ def fact_field(name: str) -> str:
 
 
 def read_facts(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Return cells by field from names and values; the first value of a field counts."""
+    """Return the facts in pairs of a name and a value, by field.
+
+    If a field has several values, the first one counts.
+    """
     facts: dict[str, str] = {}
     for name, value in pairs:
         field = fact_field(name)
@@ -204,7 +218,7 @@ def make_note(prose: str) -> str:
 
 
 def html_to_text(html: str) -> str:
-    """Return the text of a description in HTML, a line for each block."""
+    """Return the text of a description in HTML, with a line for each block."""
     if "<" not in html and "&" not in html:
         return html
     parser = _TextParser()
@@ -226,7 +240,7 @@ class _TextParser(HTMLParser):
     def handle_starttag(
         self, tag: str, attrs: Sequence[tuple[str, str | None]]
     ) -> None:
-        """Begin a line at a block; hide scripts."""
+        """Begin a line if a block begins. Collect nothing within scripts."""
         self._hidden += tag in HIDDEN_TAGS
         if tag in BLOCK_TAGS:
             self.parts.append("\n")
@@ -245,33 +259,33 @@ class _TextParser(HTMLParser):
 
 
 def find_reason_not_wine(kinds: Sequence[str], others: Sequence[str]) -> str:
-    """Return what a product is if it is no wine, else "".
+    """Return what a product is instead of a wine, such as "a gift card", or "" for a wine.
 
-    `kinds` are its type and categories, which decide if they name wine or a style; `others` are
-    its title and tags.
+    `kinds` are its type and its categories, and `others` its title and its tags. If a kind names
+    wine, the product is one, whatever the title says.
     """
     for kind in kinds:
-        goods = _find_other_goods(kind)
-        if goods:
-            return goods
-        if _names_wine(kind):
+        other_goods = _find_other_goods(kind)
+        if other_goods:
+            return other_goods
+        if _is_of_wine(kind):
             return ""
     for text in others:
-        goods = _find_other_goods(text)
-        if goods:
-            return goods
+        other_goods = _find_other_goods(text)
+        if other_goods:
+            return other_goods
     return ""
 
 
-def _names_wine(kind: str) -> bool:
-    """Return whether a type or a category has a word for wine, a style, a place or a grape."""
+def _is_of_wine(kind: str) -> bool:
+    """Return whether a type or a category names wine, or a style, a place or a grape."""
     if not WINE_WORDS.isdisjoint(normalize(kind).split()):
         return True
     return any(fact.style or fact.place or fact.grape for fact in find_facts(kind))
 
 
 def _find_other_goods(text: str) -> str:
-    """Return what other goods a text names, or ""."""
+    """Return which goods that are not wine a text names, or ""."""
     padded = f" {normalize(text)} "
     for goods, names in load_words()["not_wine"].items():
         for name in names:
@@ -281,7 +295,7 @@ def _find_other_goods(text: str) -> str:
 
 
 def find_shop_vendor(vendors: Sequence[str]) -> str:
-    """Return the vendor that nearly all products share: the shop, which makes no wine."""
+    """Return the vendor of nearly all products, or "". It is the shop, not a producer of wine."""
     if len(vendors) < MIN_SHARED_VENDORS:
         return ""
     ((commonest, count),) = Counter(vendors).most_common(1)
