@@ -1,7 +1,7 @@
 """Let a user ask the people of the shop: draft a question, show it, and send it to the staff chat.
 
-Nothing is sent before the user has seen it and pressed a button. What both sides write afterwards
-is passed on by `bot.telegram.shop_replies`.
+Nothing is sent before the user has seen it and pressed a button. `bot.telegram.shop_replies` passes
+on what both sides write afterwards.
 """
 
 from collections.abc import Iterable, Sequence
@@ -32,13 +32,23 @@ from db.changes.referrals import MAX_OPEN, DraftReferral, DropReferral, OpenRefe
 from db.models import OutboxRow, ReferralRow, ReferralState
 
 SHOP: Final = "shop"
-"""The command that asks the shop, and the parameter of /start with which a link does."""
-ASK, SEND, SEND_NAME, DROP, END = "qa:", "qs:", "qn:", "qd:", "qe:"
-"""The prefixes of button data: `qa:` asks about an answer, `qs:REFERRAL` sends a draft without the
-user's name, `qn:` with it, `qd:` drops it, `qe:` ends the conversation."""
+"""The command that asks the shop. It is also what a link gives to /start to do the same."""
+ASK: Final = "qa:"
+"""The data of the button that asks the shop about an answer."""
+SEND: Final = "qs:"
+"""The prefix of the data of the button that sends a draft without the user's name: `qs:REFERRAL`.
+
+A referral is the conversation of a user with the staff. The three below have the same form.
+"""
+SEND_NAME: Final = "qn:"
+"""The prefix for the button that sends a draft with the user's name."""
+DROP: Final = "qd:"
+"""The prefix for the button that drops a draft."""
+END: Final = "qe:"
+"""The prefix for the button that ends a referral."""
 MAX_WINES: Final = 8
 MAX_NUMBER: Final = 10_000
-"""Staff read the last digits of a referral's id."""
+"""Staff read only the last four digits of a referral's id."""
 
 
 def ask_shop_handlers() -> list[AnyHandler]:
@@ -51,9 +61,9 @@ def ask_shop_handlers() -> list[AnyHandler]:
 
 
 def ask_shop_button(turn: Turn) -> ButtonRows:
-    """Return the button that asks the shop about an answer; none without a staff chat.
+    """Return the button that asks the shop about an answer, or no button without a staff chat.
 
-    In a group it leads to the private chat: what is asked there, others do not read.
+    In a group the button leads to the private chat, where others do not read the question.
     """
     if not isinstance(turn, ChatTurn):
         return ()
@@ -66,7 +76,7 @@ def ask_shop_button(turn: Turn) -> ButtonRows:
 
 
 async def show_how_to_ask(turn: ChatTurn) -> None:
-    """Say how the shop is asked; without a staff chat, how it is reached by other ways."""
+    """Say how the user can ask the shop. Without a staff chat, say how else the shop is reached."""
     if turn.services.staff_chat_id is not None:
         turn.reply(translate("shop_usage"))
         return
@@ -78,7 +88,7 @@ async def show_how_to_ask(turn: ChatTurn) -> None:
 
 
 async def _draft_by_command(update: Update, turn: ChatTurn) -> None:
-    """/shop TEXT: draft a question, unless it states a crisis."""
+    """Answer `/shop TEXT`: draft a question, or show help if the text tells of a crisis."""
     text = text_after_command(message_of(update))
     if not text or turn.services.staff_chat_id is None:
         await show_how_to_ask(turn)
@@ -89,7 +99,7 @@ async def _draft_by_command(update: Update, turn: ChatTurn) -> None:
 
 
 async def _draft_by_button(update: Update, turn: ChatTurn) -> None:
-    """Draft the question that an answer belongs to, with the wines that were shown last."""
+    """Draft the question of the answer above a button, with the wines that were shown last."""
     query = press_of(update)
     answered = await find_answered_turn(query, turn)
     if answered is None or turn.is_group:
@@ -112,7 +122,7 @@ async def _draft_by_button(update: Update, turn: ChatTurn) -> None:
 
 
 async def _list_wines(turn: ChatTurn, history: Sequence[StoredMessage]) -> str:
-    """Return a line for each wine that the last message with wines has shown."""
+    """Return a line for each wine in the last message that has shown wines."""
     wine_ids: tuple[str, ...] = ()
     for message in history:
         wine_ids = message.wine_ids or wine_ids
@@ -127,7 +137,7 @@ async def _draft(turn: ChatTurn, text: str) -> None:
     if turn.services.staff_chat_id == turn.chat_id:
         turn.reply(translate("shop_is_here"))
         return
-    # The draft has the turn's id.
+    # The id of the turn becomes the id of the referral.
     turn.change(DraftReferral(turn.id, turn.user_id, text))
     buttons = [Button(translate("shop_send_button"), f"{SEND}{turn.id}")]
     name = _first_name(turn.names)
@@ -165,7 +175,7 @@ async def _send_or_drop(update: Update, turn: ChatTurn) -> None:
 
 
 async def find_referral(turn: ChatTurn, referral_id: int) -> ReferralRow | None:
-    """Return a referral of the user of a turn, or any for staff; None if it is another's."""
+    """Return a referral, or None if it belongs to another user. The staff may have any referral."""
     referral = await turn.repositories.referrals.get(referral_id)
     if referral is None or await is_from_staff(turn):
         return referral
@@ -175,7 +185,10 @@ async def find_referral(turn: ChatTurn, referral_id: int) -> ReferralRow | None:
 
 
 async def find_staff_chat(turn: ChatTurn) -> int:
-    """Return the id of the staff chat, or of the supergroup that has replaced it; 0 without one."""
+    """Return the id of the staff chat, or of the supergroup that has replaced it.
+
+    Return 0 if there is no staff chat.
+    """
     staff_chat_id = turn.services.staff_chat_id
     if staff_chat_id is None:
         return 0
@@ -227,7 +240,7 @@ async def _build(to: Destination, referral: ReferralRow, text: str) -> list[Outb
 def belonging_to(
     referral: ReferralRow, messages: Iterable[OutboxRow]
 ) -> list[OutboxRow]:
-    """Return messages as ones of a referral, so that replies to them find it."""
+    """Return the messages, linked to a referral, so that replies to them are passed on."""
     messages = list(messages)
     for message in messages:
         message.referral_id = referral.id
@@ -235,11 +248,16 @@ def belonging_to(
 
 
 async def load_staff_language(turn: ChatTurn) -> str | None:
-    """Return the language of the staff: of the person, or for a group that of the first admin."""
-    speaker_id = turn.services.staff_chat_id or 0
-    if speaker_id <= 0:
-        speaker_id = next(iter(turn.services.admin_ids), 0)
-    return await load_language(turn.repositories.memory, speaker_id)
+    """Return the language of the staff.
+
+    If the staff chat is a private one, it is the language of its user, or else that of the first
+    admin.
+    """
+    user_id = turn.services.staff_chat_id or 0
+    is_private_chat = user_id > 0
+    if not is_private_chat:
+        user_id = next(iter(turn.services.admin_ids), 0)
+    return await load_language(turn.repositories.memory, user_id)
 
 
 def number_of(referral: ReferralRow) -> str:
@@ -253,6 +271,6 @@ def as_quote(text: str) -> str:
 
 
 def _first_name(names: Sequence[str]) -> str:
-    """Return the first name of the user, which comes first; "" if there is none."""
+    """Return the first name of the user, or "". It is the first of the names of a turn."""
     words = strip_invisible("".join(names[:1])).split()
     return " ".join(words)[:NAME_CHARS]

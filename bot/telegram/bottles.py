@@ -1,6 +1,6 @@
-"""Take bottles out of a user's cellar: they name one, or press a button that means one.
+"""Take bottles out of a user's cellar. The user names a wine, or presses the button of one.
 
-What a line names is found by `agent.cellar`; in doubt, buttons ask which wine is meant.
+`agent.cellar` finds what a user names. If several wines may be meant, buttons ask which one.
 """
 
 from collections.abc import Sequence
@@ -39,12 +39,12 @@ from bot.telegram.messages import press_of
 from bot.telegram.sender import Button, ButtonRows, in_rows
 
 REMOVE_BOTTLES: Final = "d:"
-"""The prefix of the data of the buttons that ask which bottles are meant, `d:COUNT:ITEM`."""
+"""The prefix of the data of the buttons that ask which wine is meant, `d:COUNT:ITEM`."""
 MAX_LABEL_CHARS: Final = 40
 
 
 def bottle_handlers() -> list[AnyHandler]:
-    """Return the handlers of the buttons that each mean bottles of one wine."""
+    """Return the handlers of the buttons that stand for a wine of the cellar."""
     return [
         on_press(REMOVE_BOTTLES, _remove_chosen_bottles),
         on_press(OPENED, _open_chosen_bottle),
@@ -74,7 +74,7 @@ async def remove_bottles(
 
 
 def _item_buttons(items: Sequence[CellarItem], prefix: str) -> ButtonRows:
-    """Return a button for each item, whose data are a prefix and the number of the item."""
+    """Return a button for each item. Its data are `prefix` and the number of the item."""
     buttons = []
     for item in items:
         label = clip(f"{item.count} × {to_wine(item).label}", MAX_LABEL_CHARS)
@@ -83,7 +83,7 @@ def _item_buttons(items: Sequence[CellarItem], prefix: str) -> ButtonRows:
 
 
 async def _remove_chosen_bottles(update: Update, turn: ChatTurn) -> None:
-    """Remove bottles of the item of a button; the cellar is that of the user who presses."""
+    """Remove bottles of the item that a button names from the cellar of the user who presses."""
     query = press_of(update)
     count, number = split_data(query, 2)
     if not await claim_once(query, turn, REMOVE_BOTTLES):
@@ -127,7 +127,7 @@ async def note_opened_bottle(turn: ChatTurn, line: str) -> None:
 
 
 async def _open_chosen_bottle(update: Update, turn: ChatTurn) -> None:
-    """Open a bottle of the item of a button; the cellar is that of the user who presses."""
+    """Open a bottle of the item that a button names, in the cellar of the user who presses."""
     query = press_of(update)
     (number,) = split_data(query, 1)
     if not await claim_once(query, turn, str(query.data)):

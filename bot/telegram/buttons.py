@@ -1,7 +1,7 @@
 """Handle buttons under messages: check and acknowledge presses, change and remove buttons.
 
-Telegram sends the buttons of a message only with a press, so they are known as they were when one
-was pressed.
+Telegram tells the buttons of a message only when one of them is pressed. So the bot knows them as
+they were at the time of the press.
 """
 
 import logging
@@ -25,7 +25,7 @@ MAX_ID_DIGITS: Final = 18
 async def acknowledge(query: CallbackQuery, toast: str = "") -> None:
     """Stop the progress indicator of a pressed button and show a toast, if there is one.
 
-    Telegram refuses old queries, which is harmless.
+    Telegram refuses the acknowledgement of an old press, which is harmless.
     """
     try:
         await query.answer(toast[:MAX_TOAST_CHARS] or None)
@@ -38,7 +38,7 @@ async def answer_inline_query(
     results: Sequence[InlineQueryResult] = (),
     cache_seconds: int = 0,
 ) -> None:
-    """Answer an inline query; the answer is only cached for the user who typed it."""
+    """Answer an inline query. Telegram caches the answer only for the user who typed the query."""
     try:
         await query.answer(results, cache_time=cache_seconds, is_personal=True)
     except TelegramError as error:
@@ -48,7 +48,7 @@ async def answer_inline_query(
 def split_data(query: CallbackQuery, count: int) -> list[str]:
     """Return the parts after the prefix of a button's data, `PREFIX:PART:PART`.
 
-    There are always `count` parts; missing ones are empty.
+    There are always `count` parts. Those that are missing are empty.
     """
     data = query.data or ""
     parts = data.split(":", count)[1:]
@@ -58,7 +58,7 @@ def split_data(query: CallbackQuery, count: int) -> list[str]:
 
 
 def parse_id(part: str) -> int:
-    """Return the id in a part of a button's data; 0 if the part is not an id."""
+    """Return the id in a part of a button's data, or 0 if the part is not an id."""
     if part.isdecimal() and len(part) <= MAX_ID_DIGITS:
         return int(part)
     return 0
@@ -67,11 +67,12 @@ def parse_id(part: str) -> int:
 async def claim_press(
     query: CallbackQuery, turn: ChatTurn, action: str = ""
 ) -> Message | None:
-    """Return the message of a button if the press may be carried out, and collect the claim.
+    """Claim a press for this turn, and return the message of the button.
 
-    It may if the user whose turn the message answers pressed it, and if no turn has carried out the
-    same `action`, by default this button. Otherwise show the reason and return None. What a client
-    sends as the data of a button is not trusted to tell whose it is.
+    A press may be carried out by the user whose question the message answers, and only once. If it
+    may not, show the reason and return None. `action` names what may be done once below a message:
+    this button by default, or a group of buttons. Whose button it is says the stored turn, not the
+    data of the button, which a client can forge.
     """
     answered = await find_answered_turn(query, turn)
     if answered is None or not isinstance(query.message, Message):
@@ -86,7 +87,10 @@ async def claim_press(
 
 
 async def claim_once(query: CallbackQuery, turn: ChatTurn, action: str) -> bool:
-    """Collect the claim of an action; return False, and say so, if a turn has carried it out."""
+    """Claim an action below a message for this turn. Return whether no turn has done it before.
+
+    If one has, tell the user.
+    """
     message = query.message
     if not isinstance(message, Message):
         await acknowledge(query, translate("button_too_old"))
@@ -100,7 +104,7 @@ async def claim_once(query: CallbackQuery, turn: ChatTurn, action: str) -> bool:
 
 
 async def find_answered_turn(query: CallbackQuery, turn: ChatTurn) -> TurnRow | None:
-    """Return the stored turn whose answer has the pressed button; None if it was deleted."""
+    """Return the stored turn whose answer has the pressed button, or None if it was deleted."""
     message = query.message
     if not isinstance(message, Message):
         return None
@@ -124,15 +128,19 @@ def get_button_rows(message: Message) -> ButtonRows:
 
 
 def remove_buttons(query: CallbackQuery, turn: ChatTurn, prefix: str = "") -> None:
-    """Collect the removal of the pressed button, and of all whose data begin with a `prefix`."""
+    """Remove the pressed button, and all buttons whose data begin with `prefix` if it is given.
+
+    The turn collects the removal, and its commit carries it out.
+    """
     if not isinstance(query.message, Message):
         return
     rows: list[tuple[Button, ...]] = []
     for row in get_button_rows(query.message):
         kept = []
         for button in row:
-            is_among_removed = prefix and button.data.startswith(prefix)
-            if button.data != query.data and not is_among_removed:
+            is_pressed = button.data == query.data
+            has_prefix = prefix != "" and button.data.startswith(prefix)
+            if not is_pressed and not has_prefix:
                 kept.append(button)
         if kept:
             rows.append(tuple(kept))

@@ -1,6 +1,6 @@
 """Show a user's cellar: /cellar with its picture and numbers, and the pages behind its buttons.
 
-The pages take the place of each other in one message.
+All pages are shown in one message. The next page replaces the last one.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ from bot.telegram.sender import MAX_DATA_BYTES, Button, ButtonRows, in_rows
 from bot.turn import Destination
 
 VIEW: Final = "cl:"
-"""The prefix of the buttons of /cellar: `cl:VIEW:PAGE`, such as `cl:red:2`."""
+"""The prefix of the data of the buttons of /cellar: `cl:VIEW:PAGE`, such as `cl:red:2`."""
 PICTURE_FILE: Final = "cellar.png"
 MAX_LABEL_CHARS: Final = 40
 MAX_REGIONS: Final = 24
@@ -58,7 +58,7 @@ def cellar_handlers(painter: CellarPainter) -> list[AnyHandler]:
 async def _show_or_change_cellar(
     painter: CellarPainter, update: Update, turn: ChatTurn
 ) -> None:
-    """Answer /cellar: show it, or `add`, `remove`, `drank` or `note`."""
+    """Answer /cellar: show the cellar, or do what follows, such as `add 2 Barolo 2016`."""
     action, _, line = text_after_command(message_of(update)).partition(" ")
     bottles = await load_bottles(turn)
     item = parse_cellar_item(line)
@@ -83,59 +83,66 @@ async def _show_overview(
         return
     try:
         turn.send_picture(PICTURE_FILE, await painter.paint(bottles, this_year()))
-    except Exception as error:  # the numbers are in the text
+    except Exception as error:
+        # The text tells all that the picture shows.
         log_failure("A cellar could not be drawn", error)
-    # In a thread, as a cellar may be large.
+    # In a thread: a cellar may be large, and other chats must not wait.
     text = await asyncio.to_thread(format_overview, bottles, this_year())
     turn.reply(f"{text}\n\n{translate('cellar_hint')}", _view_buttons(bottles))
 
 
 def _view_buttons(bottles: Sequence[CellarItem]) -> ButtonRows:
-    """Return the buttons below the overview: colours, then other views, then files."""
-    colours = []
+    """Return the buttons below the overview: styles, then other views, then files."""
+    style_buttons = []
     for style, _ in count_by(bottles, "style"):
         if style:
-            colours.append(Button(translate(f"style_{style}"), f"{VIEW}{style}:0"))
-    others = []
-    for name in ("soon", "past", "regions", "all"):
-        label = translate(f"cellar_{name}_button")
-        others.append(Button(label, f"{VIEW}{name}:0"))
-    files = (Button("📄 CSV", f"{VIEW}csv:0"), Button("📄 XLSX", f"{VIEW}xlsx:0"))
-    return *in_rows(colours, 3), *in_rows(others, 2), files
+            label = translate(f"style_{style}")
+            style_buttons.append(Button(label, f"{VIEW}{style}:0"))
+    view_buttons = []
+    for view in ("soon", "past", "regions", "all"):
+        label = translate(f"cellar_{view}_button")
+        view_buttons.append(Button(label, f"{VIEW}{view}:0"))
+    file_buttons = (
+        Button("📄 CSV", f"{VIEW}csv:0"),
+        Button("📄 XLSX", f"{VIEW}xlsx:0"),
+    )
+    return (*in_rows(style_buttons, 3), *in_rows(view_buttons, 2), file_buttons)
 
 
 async def _show_view(update: Update, turn: ChatTurn) -> None:
-    """Show a page of the cellar in the place of the one before, or send it as a file."""
+    """Show the page that a button names in the place of the last one, or send the file."""
     query = press_of(update)
-    name, page_text = split_data(query, 2)
+    view, page_part = split_data(query, 2)
+    page = parse_id(page_part)
     await acknowledge(query)
     bottles = await load_bottles(turn)
-    if name == "csv":
-        turn.send_file("cellar.csv", await asyncio.to_thread(to_csv, bottles))
-        return
-    if name == "xlsx":
-        turn.send_file("cellar.xlsx", await asyncio.to_thread(to_workbook, bottles))
+    if view in ("csv", "xlsx"):
+        write = to_csv if view == "csv" else to_workbook
+        turn.send_file(f"cellar.{view}", await asyncio.to_thread(write, bottles))
         return
     if not isinstance(query.message, Message):
         return
     to = Destination(query.message.chat.id, replaced_id=query.message.message_id)
-    if name == "overview" or not items_in_stock(bottles):
+    if view == "overview" or not items_in_stock(bottles):
         text = await asyncio.to_thread(format_overview, bottles, this_year())
         turn.send(to, text, _view_buttons(bottles))
-    elif name == "regions":
+    elif view == "regions":
         turn.send(to, translate("cellar_which_region"), _region_buttons(bottles))
     else:
-        page = parse_id(page_text)
-        found = await asyncio.to_thread(select_view, bottles, name, this_year())
+        found = await asyncio.to_thread(select_view, bottles, view, this_year())
         text = format_page(found, page, this_year())
-        turn.send(to, text, _page_buttons(name, page, len(found)))
+        turn.send(to, text, _page_buttons(view, page, len(found)))
 
 
 def _region_buttons(bottles: Sequence[CellarItem]) -> ButtonRows:
+    """Return a button for each region, and the one that leads back."""
     buttons = []
     for region, count in list_regions(bottles)[:MAX_REGIONS]:
+        # The sign tells a region from other views: a region may be named "red".
         data = f"{VIEW}={region}:0"
-        if len(data.encode()) <= MAX_DATA_BYTES and ":" not in region:
+        # A user may have named a region by anything: such a region has no button.
+        fits_in_data = len(data.encode()) <= MAX_DATA_BYTES and ":" not in region
+        if fits_in_data:
             label = f"{translate_place(region)} ({count})"
             buttons.append(Button(clip(label, MAX_LABEL_CHARS), data))
     return (*in_rows(buttons, 2), _back_button())
@@ -145,11 +152,11 @@ def _back_button() -> tuple[Button, ...]:
     return (Button(translate("cellar_back_button"), f"{VIEW}overview:0"),)
 
 
-def _page_buttons(name: str, page: int, count: int) -> ButtonRows:
-    """Return the buttons that turn pages, and the one that leads back."""
-    turns = []
+def _page_buttons(view: str, page: int, count: int) -> ButtonRows:
+    """Return the buttons that turn the pages of `count` items, and the one that leads back."""
+    arrows = []
     if page > 0:
-        turns.append(Button("◀", f"{VIEW}{name}:{page - 1}"))
+        arrows.append(Button("◀", f"{VIEW}{view}:{page - 1}"))
     if (page + 1) * PAGE_SIZE < count:
-        turns.append(Button("▶", f"{VIEW}{name}:{page + 1}"))
-    return (*in_rows(turns, 2), _back_button())
+        arrows.append(Button("▶", f"{VIEW}{view}:{page + 1}"))
+    return (*in_rows(arrows, 2), _back_button())

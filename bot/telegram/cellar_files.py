@@ -1,6 +1,6 @@
-"""Take in a file with a user's own bottles: CSV, a workbook, or a text with one wine a line.
+"""Take in a file with a user's own bottles: CSV, a workbook, or a text with one wine on each line.
 
-A file is read, shown and stored as pending; only a press on "replace" or "add" changes the cellar.
+The bot shows what it has read, and keeps it. Only a press on "replace" or "add" changes the cellar.
 """
 
 from collections.abc import Sequence
@@ -30,8 +30,9 @@ from db.changes.cellar import ImportCellar, KeepImport
 from db.wines.lists.cellar import CellarFile, read_cellar
 
 IMPORT: Final = "ci:"
-"""The prefix of the buttons below what a file says: `ci:MODE:IMPORT`."""
+"""The prefix of the data of the buttons that decide about a file: `ci:MODE:IMPORT`."""
 CANCEL: Final = "no"
+"""Stands in the place of the mode in the data of the button that drops the file."""
 MAX_FILE_BYTES: Final = 2_000_000
 MAX_SAMPLES: Final = 3
 FILES: Final = ("csv", "tsv", "tab", "txt", "xlsx")
@@ -99,7 +100,7 @@ def _describe_file(file: CellarFile, stored: Sequence[CellarItem]) -> str:
 
 
 def _import_buttons(import_id: int, stored: Sequence[CellarItem]) -> ButtonRows:
-    """Return the buttons that store a file; an empty cellar can only be filled."""
+    """Return the buttons that decide about a file. An empty cellar has nothing to replace."""
     add = Button(translate("import_add_button"), f"{IMPORT}add:{import_id}")
     cancel = Button(translate("import_cancel_button"), f"{IMPORT}{CANCEL}:{import_id}")
     if not items_in_stock(stored):
@@ -109,7 +110,7 @@ def _import_buttons(import_id: int, stored: Sequence[CellarItem]) -> ButtonRows:
 
 
 async def _store_import(update: Update, turn: ChatTurn) -> None:
-    """Store the pending file of a button, or drop it."""
+    """Change the cellar by the kept file that a button names, or drop the file."""
     query = press_of(update)
     mode, id_text = split_data(query, 2)
     import_id = parse_id(id_text)

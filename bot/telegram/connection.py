@@ -1,7 +1,7 @@
 """Connect to Telegram: make requests, and fetch updates.
 
-Updates are fetched as raw JSON, and acknowledged only after they are committed. Only their ids are
-read here, so a malformed update cannot block the others.
+Updates are fetched as raw JSON, and acknowledged only after they are stored. Of an update, only the
+id is read here. So a malformed update cannot keep the others from being stored.
 """
 
 import asyncio
@@ -38,8 +38,11 @@ AnyBot = ExtBot[Any]
 LIMITS: Final = httpx2.Limits(
     max_connections=64, max_keepalive_connections=8, keepalive_expiry=3
 )
-"""Idle connections are closed before Telegram closes them: a message sent at that moment would be
-ambiguous, and so would not be sent again."""
+"""Idle connections are closed before Telegram closes them.
+
+If Telegram closes a connection just when a message is sent over it, nobody knows whether the
+message arrived. Such a message is not sent again.
+"""
 
 BACKOFF: Final = Backoff(first_wait=1.0, max_wait=30.0)
 
@@ -54,16 +57,17 @@ CONFLICT: Final = (
 
 
 class TokenRejected(Exception):
-    """Telegram rejects TELEGRAM_BOT_TOKEN; get a valid one from @BotFather."""
+    """Telegram rejects TELEGRAM_BOT_TOKEN: get a valid token from @BotFather."""
 
     def __init__(self) -> None:
         super().__init__(self.__doc__)
 
 
 class TelegramRequests(BaseRequest):
-    """HTTP requests by httpx2, whose pool loses no connection when a request is cancelled.
+    """Makes HTTP requests with httpx2, for python-telegram-bot.
 
-    A request waits `read_seconds` for the response.
+    Its pool loses no connection when a request is cancelled. A request waits `read_seconds` for the
+    response.
     """
 
     def __init__(
@@ -89,7 +93,7 @@ class TelegramRequests(BaseRequest):
 
     @staticmethod
     def parse_json_payload(payload: bytes) -> dict[str, Any]:
-        """Return the JSON of a response; unlike the library, do not log invalid JSON."""
+        """Return the JSON of a response. Invalid JSON is not logged, as the library would do."""
         try:
             return cast(
                 "dict[str, Any]", json.loads(payload.decode("utf-8", "replace"))
@@ -130,7 +134,7 @@ def telegram_bot(
     rate_limit: RateLimit | None = None,
     requests: BaseRequest | None = None,
 ) -> AnyBot:
-    """Return a bot that sends HTML without link previews; by default, without a rate limit."""
+    """Return a bot that sends HTML without link previews. There is no rate limit by default."""
     requests = requests or TelegramRequests()
     defaults = Defaults(
         parse_mode=ParseMode.HTML,
@@ -170,7 +174,8 @@ async def retry_until_answered(
     """
 
     def should_retry(error: Exception) -> bool | float:
-        if isinstance(error, RetryAfter):  # a number is the wait in seconds
+        # A number says how many seconds to wait before.
+        if isinstance(error, RetryAfter):
             return retry_seconds(error)
         return not isinstance(error, InvalidToken)
 
@@ -188,7 +193,7 @@ async def retry_until_answered(
 
 
 def read_update(body: bytes) -> Payload | None:
-    """Return the update in a JSON text; None if it is not an update."""
+    """Return the update in a JSON text, or None if the text is not an update."""
     try:
         update = json.loads(body.decode("utf-8", "replace"))
     except (ValueError, RecursionError):
@@ -204,9 +209,9 @@ def read_update(body: bytes) -> Payload | None:
 async def fetch_updates(
     requests: BaseRequest, url: str, accept: AcceptUpdates, sleep: Sleep = asyncio.sleep
 ) -> NoReturn:
-    """Fetch updates from `url` (getUpdates) and pass them to `accept`. Retry failures.
+    """Fetch updates from `url` (getUpdates), and pass them to `accept`. Try again after failures.
 
-    After `accept` has returned, the next request acknowledges the updates by its `offset`.
+    When `accept` has returned, the next request acknowledges the updates by its `offset`.
 
     Raises:
         TokenRejected: Telegram does not know the token.
@@ -234,7 +239,7 @@ async def fetch_updates(
 
 
 async def poll(bot: AnyBot, accept: AcceptUpdates) -> None:
-    """Fetch updates until cancelled. First remove the webhook: it would receive the updates.
+    """Fetch updates until cancelled. Remove the webhook first, which would get the updates.
 
     Raises:
         TokenRejected: Telegram does not know the token.

@@ -37,9 +37,10 @@ log = logging.getLogger(__name__)
 class Dispatcher:
     """Passes an update to the first of the `handlers` that accepts it, if its user has access.
 
-    Admins always have access, blocked users never. With `allow_list`, other users have access only
-    if an admin allowed them, or in the chat of the staff. A user without access gets their id, to
-    give to an admin; in a group only if they address the bot.
+    Admins always have access, blocked users never have. If `allow_list` is set, other users have
+    access only if an admin has allowed them, or in the chat of the staff. Users without access are
+    told their id, which they can give to an admin. In a group they are told only if they address
+    the bot.
     """
 
     bot: AnyBot
@@ -59,13 +60,14 @@ class Dispatcher:
         )
 
     async def handle(self, payload: Payload, turn: ChatTurn) -> None:
-        """Handle an update in the language of its user; the turn collects what shall happen.
+        """Handle an update in the language of its user. The turn collects what is to be done.
 
         Raises:
             UnreadableUpdate: the library cannot parse the update.
             Exception: the handler failed.
         """
-        if STOPPED in payload:  # the library does not know this kind of update
+        if STOPPED in payload:
+            # The library cannot parse this kind of update.
             await self._stop_draft(payload)
             return
         update = self.parse(payload)
@@ -79,12 +81,12 @@ class Dispatcher:
                 return
 
     async def handle_inline(self, payload: Payload) -> None:
-        """Answer a query that a user types in any chat; nothing of it is stored."""
+        """Answer a query that a user types in any chat. Store nothing about it."""
         turn = ChatTurn(services=self.services, id=as_int(payload.get("update_id")))
         await self.handle(payload, turn)
 
     async def _stop_draft(self, payload: Payload) -> None:
-        """Stop the turn of a draft. Only the user who asked sees the Stop button."""
+        """Stop the turn whose draft was stopped. Only the user who asked has a Stop button."""
         turn_id = as_int(section(payload, STOPPED).get("draft_id"))
         running = self.services.runner.running
         await running.stop_everywhere(TurnFilter(chat_id=chat_of(payload), id=turn_id))
@@ -109,10 +111,10 @@ class Dispatcher:
         return True
 
     async def give_up(self, payload: Payload, turn: ChatTurn, error: str) -> None:
-        """Collect a notice for the user that their update was set aside.
+        """Tell the user of an update that it was set aside. The turn collects the notice.
 
-        An update that cannot be parsed may not be meant for the bot. So it gets a notice only in a
-        private chat.
+        An update that cannot be parsed may not be meant for the bot. There is a notice about it
+        only in a private chat.
         """
         if not self.is_readable(payload):
             chat_id = chat_of(payload)
@@ -129,13 +131,13 @@ class Dispatcher:
             self.services.runner.give_up(turn, question, error)
 
     async def _check_access(self, update: Update, turn: ChatTurn) -> bool:
-        """Return whether to answer an update; notify a user who has no access.
+        """Return whether an update is to be answered. Tell a user who has no access.
 
-        This also collects that the chat can be reached.
+        This also makes the turn store that the bot can write to the chat.
         """
         user = update.effective_user
         chats = turn.repositories.chats
-        # Most updates come from chats that are known: reading avoids most writes.
+        # Nearly all chats are known as reachable. Reading that first saves writing it each time.
         if update.effective_chat and not await chats.is_reachable(turn.chat_id):
             turn.change(SetReachable(turn.chat_id))
         if filters.StatusUpdate.MIGRATE.check_update(update):
@@ -145,7 +147,8 @@ class Dispatcher:
             return not self.allow_list
         if user.id in self.admin_ids:
             return True
-        access = await chats.find_access(user.id)  # None if no admin has decided
+        # None if no admin has decided about the user.
+        access = await chats.find_access(user.id)
         if access == "blocked":
             log.info(
                 "User %s is blocked: update %s is ignored", user.id, update.update_id
@@ -157,7 +160,7 @@ class Dispatcher:
         return False
 
     async def _turn_away(self, update: Update, turn: ChatTurn, user: User) -> None:
-        """Tell a user that they have no access; if they write to the bot, ask the admins."""
+        """Tell a user that they have no access. If they have written to the bot, ask the admins."""
         text = translate("not_let_in", id=str(user.id))
         message = written_message(update)
         if update.inline_query:
@@ -165,7 +168,8 @@ class Dispatcher:
         elif update.callback_query:
             await acknowledge(update.callback_query, text)
         elif message is not None and is_addressed(message):
-            if not user.is_bot:  # many people may write through the account of a bot
+            # Many people may write through the account of a bot: nobody can let it in.
+            if not user.is_bot:
                 questions = await self._build_questions_to_admins(turn, user)
                 turn.change(AskAdmins(user.id, questions))
             turn.reply(text)
@@ -187,9 +191,10 @@ class Dispatcher:
 
 
 def _name_as_code(user: User) -> str:
-    """Return the name of a user as code, shortened, on one line; a dash if it is empty.
+    """Return the name of a user as Markdown code, shortened and on one line, or a dash.
 
-    As code it cannot imitate other lines of the message, and cannot reverse the text direction.
+    A user may choose any name. As code it cannot look like another line of the message, and it
+    cannot turn the direction of the text.
     """
     visible = strip_invisible(user.full_name or "")
     words = visible.replace("`", "").split()

@@ -1,4 +1,7 @@
-"""Handle general commands, texts and edits; every message that addresses the bot gets a reply."""
+"""Handle general commands, texts and edits.
+
+Every message that is meant for the bot gets a reply.
+"""
 
 from collections.abc import Sequence
 from functools import partial
@@ -48,7 +51,7 @@ COMMANDS: Final = (
     "ask quotes find shop stop new taste cellar settings privacy export forget help"
 ).split()
 FIND: Final = "find"
-"""The command that finds places, which can be switched off."""
+"""The command that finds places. An operator can switch it off."""
 PRIVATE_COMMANDS: Final = "taste cellar shop settings export forget".split()
 SERVICE_MESSAGES: Final = (
     filters.StatusUpdate.ALL
@@ -59,13 +62,16 @@ SERVICE_MESSAGES: Final = (
 )
 """Messages that Telegram itself adds to a chat."""
 MAX_GREETING_CHARS: Final = 2_000
-"""The length of an owner's greeting; Telegram takes twice as much."""
+"""How much of an owner's greeting is shown. Telegram takes twice as much in a message."""
 AGE_PREFIX: Final = "ob:"
 """The prefix of the data of the age buttons: `ob:yes` or `ob:no`, in private chats only."""
 
 
 def all_handlers(additional: Sequence[AnyHandler] = ()) -> list[AnyHandler]:
-    """Return all handlers, with `additional` ones; the first that accepts an update handles it."""
+    """Return all handlers, with the `additional` ones.
+
+    The first handler that accepts an update handles it, so their order matters.
+    """
     in_group = ~filters.ChatType.PRIVATE
     new_message = filters.UpdateType.MESSAGE
     return [
@@ -89,7 +95,10 @@ def all_handlers(additional: Sequence[AnyHandler] = ()) -> list[AnyHandler]:
 
 
 async def _answer_edit(update: Update, turn: ChatTurn) -> None:
-    """Answer an edited message anew if it began the last turn; else explain that edits are late."""
+    """Answer an edited message anew if it began the last turn.
+
+    Otherwise say that it is too late.
+    """
     message = message_of(update)
     if not is_addressed(message):
         return
@@ -101,9 +110,10 @@ async def _answer_edit(update: Update, turn: ChatTurn) -> None:
 
 
 async def _take_back_turn(update: Update, turn: ChatTurn) -> bool:
-    """Collect that the turn of an edited message is taken back, with what it has changed.
+    """Take back the turn of an edited message, with what it has changed.
 
-    Return False if it was not the last turn of the conversation.
+    Return False if it was not the last turn of the conversation. The commit of this turn carries
+    it out.
     """
     repositories = turn.repositories
     chat_id = turn.chat_id
@@ -123,7 +133,7 @@ async def _take_back_turn(update: Update, turn: ChatTurn) -> bool:
 
 
 async def _show_help(update: Update, turn: ChatTurn) -> None:
-    """Answer /help with what the bot can do, and with numbers to call."""
+    """Answer /help: say what the bot can do, and show numbers to call."""
     resources = turn.services.resources
     lines = translate("help").splitlines()
     if not resources.finds_places:
@@ -139,9 +149,9 @@ async def _show_help(update: Update, turn: ChatTurn) -> None:
 
 
 async def _start(update: Update, turn: ChatTurn) -> None:
-    """Answer /start with a greeting; in a private chat, ask for the age unless it is known.
+    """Answer /start: greet the user. In a private chat, ask for the age if it is not known.
 
-    A link from a group asks for the numbers to call instead, or how to ask the shop.
+    A link in a group may lead here, too. It asks for the numbers to call, or how to ask the shop.
     """
     help_texts = turn.services.resources.help
     parameters = turn.message_text.split()[1:]
@@ -164,7 +174,10 @@ async def _start(update: Update, turn: ChatTurn) -> None:
 
 
 async def _greet(turn: ChatTurn) -> list[str]:
-    """Return the name of the shop and a greeting: the owner's own words if the user reads them."""
+    """Return the name of the shop, if it has one, and a greeting.
+
+    The greeting is the owner's if there is one in the user's language.
+    """
     resources = turn.services.resources
     chunks = await resources.documents.load_shop()
     greeting = escape(find_greeting(chunks, current_language())[:MAX_GREETING_CHARS])
@@ -197,7 +210,7 @@ async def _store_age(update: Update, turn: ChatTurn) -> None:
 
 
 async def _forget_conversation(update: Update, turn: ChatTurn) -> None:
-    """Answer /new: delete the conversation of this chat or topic, and the user's concerns here."""
+    """Answer /new: delete the conversation in this chat or topic, and the user's concerns here."""
     chat_id = turn.chat_id
     turns_here = TurnFilter(chat_id=chat_id, thread_id=turn.thread_id)
     runner = turn.services.runner
@@ -213,7 +226,7 @@ async def _forget_conversation(update: Update, turn: ChatTurn) -> None:
 
 
 async def _stop(update: Update, turn: ChatTurn) -> None:
-    """Answer /stop: stop the turn of this user, which then answers with the part written so far."""
+    """Answer /stop: stop the user's turn, which then answers with what is written so far."""
     own_turns = TurnFilter(
         chat_id=turn.chat_id, thread_id=turn.thread_id, user_id=turn.user_id
     )
@@ -228,7 +241,7 @@ async def _refuse_in_group(update: Update, turn: ChatTurn) -> None:
 
 
 async def _look_up(name: look_ups.CommandName, update: Update, turn: ChatTurn) -> None:
-    """Answer a command: /ask QUESTION, /quotes QUERY (one message each), /find PLACES."""
+    """Answer `/ask QUESTION`, `/quotes QUERY` or `/find PLACES`."""
     resources = turn.services.resources
     if name == FIND and not resources.finds_places:
         await _explain_no_answer(update, turn)
@@ -247,12 +260,12 @@ async def _look_up(name: look_ups.CommandName, update: Update, turn: ChatTurn) -
 
 
 async def _reject_old_button(update: Update, turn: ChatTurn) -> None:
-    """Explain that a button of an earlier version no longer works."""
+    """Say that a button of an earlier release no longer works."""
     await acknowledge(press_of(update), translate("button_too_old"))
 
 
 async def _migrate(update: Update, turn: ChatTurn) -> None:
-    """Move the conversation of a group to the id of the supergroup that replaces it."""
+    """Move the conversation of a group to the id of the supergroup that has replaced it."""
     message = message_of(update)
     old_id = message.migrate_from_chat_id or message.chat.id
     new_id = message.migrate_to_chat_id or message.chat.id
@@ -260,9 +273,9 @@ async def _migrate(update: Update, turn: ChatTurn) -> None:
 
 
 async def _explain_no_answer(update: Update, turn: ChatTurn) -> None:
-    """Explain why there is no answer to an unknown command, a sticker or a poll.
+    """Say why there is no answer to an unknown command, a sticker or a poll.
 
-    Offer help instead if the text states a crisis. Ignore messages that do not address the bot.
+    If the text tells of a crisis, show help instead. Ignore messages that are not for the bot.
     """
     message = message_of(update)
     if not is_addressed(message):
@@ -296,7 +309,7 @@ async def show_commands(
             with use_language(language):
                 for name in commands:
                     menu.append(BotCommand(name, translate(f"command_{name}")))
-            # Without a code, English is the menu of all languages that have no menu of their own.
+            # The menu without a code is shown in all languages that have no menu: it is English.
             code: str | None = None
             if language != ENGLISH:
                 code = language

@@ -1,4 +1,4 @@
-"""Answer pictures, PDF files and voice messages of users; none of these files is stored."""
+"""Answer pictures, PDF files and voice messages of users. None of these files is stored."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -53,9 +53,9 @@ log = logging.getLogger(__name__)
 
 MAX_FETCH_TRIES: Final = 3
 NO_CAPTION: Final = "[picture]"
-"""Stored as the message of a user who sends a picture without a caption."""
+"""What is stored as the message of a user who sends a picture without a caption."""
 MAX_LEAD_CHARS: Final = 300
-"""The most characters of a transcription that are shown above an answer."""
+"""How many characters of a transcription are shown above the answer."""
 PDF: Final = "application/pdf"
 PICTURES: Final = filters.PHOTO | filters.Document.IMAGE | filters.Document.PDF
 File = Mapping[str, Any]
@@ -108,7 +108,7 @@ async def _answer_pictures(update: Update, turn: ChatTurn) -> None:
         if safety.forbids_alcohol:
             notice = turn.services.runner.safety.help.notice_for(safety)
             return Reply(text=notice, outcome="help")
-        # There may be no such model, or the budget is used up.
+        # There may be no model for pictures, or it may not be asked because a budget is used up.
         if VISION not in get_deps(run).models:
             reply = await ask_agent(turn, text, run, history)
             return replace(reply, notes=(*reply.notes, translate("not_read")))
@@ -132,7 +132,7 @@ class _FileDownloads:
 
     async def read_picture(self, file: File) -> str:
         """Return a picture as a data URL."""
-        # A photo has no type and a width. A document may lack a type too, and is no photo then.
+        # A photo has a width and no type. A document may lack a type, too, but has no width.
         is_photo = "mime_type" not in file and "width" in file
         download = partial(fetch_file, self.bot, file)
         return await read_sent_file(
@@ -150,7 +150,7 @@ class _FileDownloads:
 async def _read_files(
     files: Sequence[File], downloads: _FileDownloads, run: Run, catalogue: Catalogue
 ) -> Attachment:
-    """Return the contents of the first PDF file; without one, those of the pictures."""
+    """Return what the first PDF file contains, or else what the pictures contain."""
 
     async def get_page(page: str) -> str:
         return page
@@ -169,7 +169,7 @@ async def _read_files(
 
 
 async def _answer_voice(update: Update, turn: ChatTurn) -> None:
-    """Answer a voice message, with its transcription above the answer and its drafts."""
+    """Answer a voice message. Show its transcription above the answer, and above the drafts."""
     message = message_of(update)
     if message.voice is None or not is_addressed(message):
         return
@@ -197,7 +197,8 @@ async def _answer_voice(update: Update, turn: ChatTurn) -> None:
             run.draft.show(_format_lead(transcript.text))
         return with_quotations(transcript.text, message)
 
-    async def make_reply(run: Run) -> Reply:  # called after `transcribe`
+    # The runner calls `transcribe` before `make_reply`.
+    async def make_reply(run: Run) -> Reply:
         if transcript.error_type:
             errors = (f"voice_{transcript.error_type}",)
             return Reply(
@@ -215,7 +216,7 @@ async def _answer_voice(update: Update, turn: ChatTurn) -> None:
 async def _read_reply_aloud(
     speaker: AudioServer | None, reply: Reply, run: Run
 ) -> bytes:
-    """Return a reply as audio; empty unless the user's settings ask for it."""
+    """Return a reply as audio, or b"" if the user has not asked for it in the settings."""
     settings = get_chosen_settings(get_person(run).facts)
     if speaker is None or settings.get(ALOUD) != ON or reply.outcome == "help":
         return b""
@@ -237,7 +238,7 @@ def _files_in(message: Message | None) -> list[File]:
 
 
 def _format_lead(transcription: str) -> str:
-    """Return the line above an answer that shows a transcription; empty for an empty one."""
+    """Return the line above an answer that shows a transcription, or "" if nothing was heard."""
     line = " ".join(transcription.split())
     if not line:
         return ""
@@ -259,7 +260,8 @@ async def fetch_file(
         if (remote_file.file_size or 0) > max_bytes:
             raise UnusableFile(TOO_LARGE)
         content = await remote_file.download_as_bytearray()
-        if len(content) > max_bytes:  # the size is an optional field
+        # Telegram does not always tell the size before.
+        if len(content) > max_bytes:
             raise UnusableFile(TOO_LARGE)
         return bytes(content)
 

@@ -1,7 +1,7 @@
-"""Handle a user's taste, /taste, and send reminders to drink bottles.
+"""Handle /taste, which shows a user's taste, and send reminders to drink bottles.
 
-A reminder and the record of it are stored in one transaction, so it is sent only once, even by
-several replicas or after a crash.
+A reminder and the record that it was sent are stored in one transaction. So it is sent only once,
+even if there are several replicas, and after a crash.
 """
 
 import asyncio
@@ -51,7 +51,7 @@ from db.models import OutboxRow
 from db.repositories.people import REMINDERS, MemoryRepository, MemoryUpkeep
 
 FORGET_FACT: Final = "t:"
-"""The prefix of the data of the buttons of /taste, `t:HASH_OF_FACT`."""
+"""The prefix of the data of the buttons of /taste, `t:HASH`. HASH stands for a fact."""
 STOP_REMINDERS: Final = "rm:off"
 """The data of the button below a reminder."""
 REMINDERS_OFF: Final = f"{REMINDERS}=off"
@@ -65,7 +65,7 @@ MAX_LABEL_CHARS: Final = 40
 
 
 def memory_handlers() -> list[AnyHandler]:
-    """Return the handlers of the commands, their buttons and CSV files."""
+    """Return the handlers of /taste, of its buttons, and of the button below a reminder."""
     return [
         on_command("taste", _show_or_add_facts),
         on_press(FORGET_FACT, _forget_fact),
@@ -74,7 +74,10 @@ def memory_handlers() -> list[AnyHandler]:
 
 
 async def _show_or_add_facts(update: Update, turn: ChatTurn) -> None:
-    """Answer /taste: list the known facts with buttons to forget them, or add the stated facts."""
+    """Answer /taste: add the facts that follow the command, or list the known ones.
+
+    Each listed fact is a button that forgets it.
+    """
     facts = await turn.load_facts()
     stated = parse_facts(text_after_command(message_of(update)))
     if stated:
@@ -110,9 +113,9 @@ async def _forget_fact(update: Update, turn: ChatTurn) -> None:
 
 
 async def store_and_confirm(turn: ChatTurn, change: Change) -> None:
-    """Collect a change of memory, and confirm it with an undo button.
+    """Change the user's memory, and reply what was changed, with a button that undoes it.
 
-    If nothing would change, the reply says so.
+    If nothing would change, the reply says so. The turn collects the change until its commit.
     """
     bottles = await turn.repositories.memory.list_bottles(turn.user_id)
     person = Person(bottles=tuple(bottles), user_id=turn.user_id)
@@ -125,7 +128,7 @@ async def store_and_confirm(turn: ChatTurn, change: Change) -> None:
 
 
 def _list_facts(facts: Sequence[Fact]) -> list[Fact]:
-    """Return the stated facts of a user, by kind, then the tastes they like by their ratings."""
+    """Return the facts that a user has stated, by kind, then those that follow from ratings."""
     listed = []
     for kind in (*STATED_KINDS, "rated"):
         listed += [fact for fact in facts if fact.kind == kind]
@@ -149,7 +152,7 @@ async def send_reminders(
     upkeep: MemoryUpkeep,
     trace_hash: Callable[[str, int], str],
 ) -> None:
-    """Remind each user with bottles that are due, by day and at most once a season."""
+    """Remind each user of bottles that are due: only by day, and at most once a season."""
     now = datetime.now().astimezone()
     if now.hour not in REMINDER_HOURS:
         return
@@ -158,11 +161,12 @@ async def send_reminders(
         year += 1  # its winter goes on in the next year
     season = f"{year}-{SEASONS[now.month % 12 // 3]}"
     for user_id in await memory.list_owners_to_remind(season):
-        # Data that the user deletes from now on must not come back with the reminder.
+        # A user may delete their data from now on. Then the fence drops the reminder.
         fence = Fence(accepted_at=datetime.now(UTC), user=trace_hash("user", user_id))
         try:
             await _remind(user_id, fence, season, memory, upkeep)
-        except Exception as error:  # the other users are still reminded
+        except Exception as error:
+            # The other users must be reminded all the same.
             log_failure("A user could not be reminded of bottles", error)
 
 

@@ -15,9 +15,9 @@ from bot.updates.joining import SHARED_ACCOUNTS, is_foreign
 
 COMMAND: Final = pattern(r"\s*/\S+\s*")
 QUERY_COMMAND: Final = pattern(r"\s*/(find|quotes|cellar)\b")
-"""A command with words to look for: they are no sentence, and say nothing of a user's language."""
+"""A command followed by words to look for, which may be in another language than the user's."""
 MAX_DETECTION_CHARS: Final = 1_000
-"""Maximum characters from which the language of a message is detected."""
+"""How many characters of a message are read to detect its language."""
 
 
 def message_of(update: Update) -> Message:
@@ -40,19 +40,21 @@ def is_private(update: Update) -> bool:
 def chat_and_user_ids(update: Update) -> tuple[int, int]:
     """Return the ids of the chat and of the user.
 
-    Without a user of its own, as for an anonymous admin, the chat's id stands for both.
+    An anonymous admin writes as the chat itself. Then the chat's id stands for the user, too.
     """
-    chat_id = 0
-    if update.effective_chat is not None:
-        chat_id = update.effective_chat.id
+    chat = update.effective_chat
     user = update.effective_user
+    chat_id = chat.id if chat else 0
     if user is None or user.id in SHARED_ACCOUNTS:
         return chat_id, chat_id
     return chat_id, user.id
 
 
 def names_of(update: Update) -> tuple[str, ...]:
-    """Return the names of the sender, the user replied to and the chat, to mask them in traces."""
+    """Return the names that traces must not contain.
+
+    They are those of the sender, of the chat, and of the user to whose message the sender replies.
+    """
     people: list[User | Chat | None] = [update.effective_user]
     message = update.effective_message
     if message is not None and message.reply_to_message is not None:
@@ -60,6 +62,7 @@ def names_of(update: Update) -> tuple[str, ...]:
     people.append(update.effective_chat)
     names = []
     for person in people:
+        # The name of a bot is not a secret. A chat has no such field.
         if person is None or getattr(person, "is_bot", False):
             continue
         for name in (person.first_name, person.last_name, person.username):
@@ -69,21 +72,17 @@ def names_of(update: Update) -> tuple[str, ...]:
 
 
 def destination(update: Update) -> Destination:
-    """Return the destination of the answer: the topic of the message; in groups as a reply."""
+    """Return where the answer goes: to the topic of the message, in a group as a reply to it."""
     message = message_of(update)
-    thread: int | None = None
-    if message.is_topic_message:
-        thread = message.message_thread_id
-    reply_to: int | None = None
-    if not is_private(update):
-        reply_to = message.message_id
+    thread = message.message_thread_id if message.is_topic_message else None
+    reply_to = None if message.chat.type == ChatType.PRIVATE else message.message_id
     return Destination(message.chat.id, thread, reply_to)
 
 
 def is_addressed(message: Message) -> bool:
     """Return whether a message is meant for the bot.
 
-    In a group, these mention the bot, reply to it, or add its name to a command.
+    In a group, a message is if it mentions the bot, replies to it, or is a command with its name.
     """
     if message.chat.type == ChatType.PRIVATE:
         return True
@@ -98,27 +97,28 @@ def text_of(message: Message) -> str:
 
 
 def written_message(update: Update) -> Message | None:
-    """Return the message that a user has written or edited; None for a button press."""
+    """Return the message that a user has written or edited, or None for the press of a button."""
     return update.message or update.edited_message
 
 
 def is_overheard(update: Update) -> bool:
-    """Return whether an update is a message between others in a group."""
+    """Return whether an update is a message in a group that is not meant for the bot."""
     message = written_message(update)
-    if message is None or (message.text or "").startswith("/"):
+    if message is None:
         return False
-    return not is_addressed(message)
+    is_command = (message.text or "").startswith("/")
+    return not is_command and not is_addressed(message)
 
 
 def is_own(message: Message) -> bool:
-    """Return whether the sender wrote the message: no forwarded text, and no text of a bot."""
+    """Return whether the sender wrote the message: not a forwarded text, nor a text of a bot."""
     return not is_foreign(message.to_dict(recursive=False))
 
 
 def language_written(update: Update) -> str:
-    """Return the language of a message that the user wrote; "" if it is not clear.
+    """Return the language in which the user wrote a message, or "" if it is not clear.
 
-    The words of a query are none: an Italian may look for a "wine bar in London".
+    The words that a user looks for are not read: an Italian may look for a "wine bar in London".
     """
     message = written_message(update)
     if message is None or not is_own(message):
@@ -143,23 +143,24 @@ def text_after_command(message: Message) -> str:
 
 
 def with_quotations(text: str, message: Message) -> str:
-    """Return the text of a message with the text of others as a Markdown quote.
+    """Return the text of a message, with what others wrote as a Markdown quote.
 
-    A forwarded text is itself quoted. Otherwise the selected quotation, or the message replied to,
-    is quoted below; an answer of the bot is not, because the conversation contains it.
+    A forwarded text is quoted as a whole. If the user replies to a message, the part of it that the
+    user has selected, or all of it, is quoted below the text. An answer of the bot is not quoted:
+    the stored conversation contains it.
     """
     if not is_own(message):
         return f"{FORWARDED_HEADER}\n{_as_quote(text)}"
-    replied = message.reply_to_message
     if message.quote is not None:
         return f"{text}\n\n{_as_quote(message.quote.text)}".strip()
+    replied = message.reply_to_message
     if replied is None or id_of_replied_answer(message) is not None:
         return text
     return f"{text}\n\n{_as_quote(text_of(replied))}".strip()
 
 
 def id_of_replied_answer(message: Message) -> int | None:
-    """Return the id of the bot's message that a message replies to; None if there is none."""
+    """Return the id of the bot's message to which a message replies, or None."""
     replied = message.reply_to_message
     if replied is None or replied.from_user is None:
         return None
@@ -184,5 +185,8 @@ class _OwnText(filters.MessageFilter):
 
 
 TYPED_BY_USER: Final = filters.UpdateType.MESSAGE & _OwnText()
-"""Messages that users wrote themselves. Only these may be commands: users who forward a command, or
-send the text of another bot, may not know its effect here."""
+"""Messages that users wrote themselves.
+
+Only these may be commands. Users who forward a command, or send the text of another bot, may not
+know what it does here.
+"""

@@ -1,10 +1,11 @@
 """Show the progress of an answer: a typing indicator, and drafts.
 
-In a private chat a draft is not a message: Telegram shows it for 30 s, and removes it when the bot
-sends anything. No draft is sent after the answer.
+In a private chat a draft is not a message. Telegram shows it for 30 s, and removes it when the bot
+sends a message. No draft is sent after the answer.
 
-Groups have no drafts. The bot sends a placeholder ("…") there, stores its id, and then edits it
-until it is the answer. A crash may leave a placeholder, but never a second answer.
+In groups Telegram shows no drafts. There the bot sends a message as a placeholder ("…"), stores its
+id, and edits it again and again until it is the answer. After a crash a placeholder may remain, but
+there is never a second answer.
 """
 
 import asyncio
@@ -29,21 +30,22 @@ from bot.turn import Destination, Turn
 log = logging.getLogger(__name__)
 
 TYPING_SECONDS: Final = 4.5
-"""Seconds between typing indicators; Telegram hides one after 5 seconds."""
+"""Seconds between typing indicators. Telegram hides each after 5 seconds."""
 DRAFT_SECONDS: Final = 0.5
 """Seconds between Telegram's confirmation of a draft and the next draft."""
 REFRESH_SECONDS: Final = 20.0
-"""Seconds after which an unchanged draft is sent again; Telegram removes it after 30."""
+"""Seconds after which an unchanged draft is sent again. Telegram removes it after 30."""
 POLL_SECONDS: Final = 0.15
 """Seconds between checks for a new draft."""
 PRIVATE_GRACE_SECONDS: Final = 2.0
-"""Seconds that an answer in a private chat waits for a progress request to end."""
+"""Seconds that an answer in a private chat waits at most for the last request of its progress."""
 EDIT_SECONDS: Final = 5.0
-"""Seconds between edits in a group: 12 a minute, of the 20 messages that Telegram allows there."""
+"""Seconds between edits in a group: 12 a minute. Telegram allows 20 messages and edits there."""
 GROUP_DELAY_SECONDS: Final = 2.0
-"""Seconds before a group sees a draft; a quicker answer is sent without a placeholder."""
+"""Seconds before a group sees a draft. A quicker answer is sent without a placeholder."""
 PLACEHOLDER: Final = "…"
 SKIP_IF_LIMITED: Final[Priority] = "optional"
+"""Tells the rate limit to drop a message instead of delaying it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +54,17 @@ class Progress:
 
     bot: AnyBot
     tasks: set[asyncio.Task[None]] = field(default_factory=set)
-    """The tasks that still wait for the response to their last request."""
+    """The tasks that show progress, until Telegram has answered their last request."""
 
 
 @asynccontextmanager
 async def show_progress(
     progress: Progress, turn: Turn, to: Destination
 ) -> AsyncIterator[CurrentDraft]:
-    """Show a typing indicator, or the draft that is yielded, until the block ends."""
+    """Show the progress of an answer until the block ends.
+
+    Yield the draft that is shown. As long as it is empty, a typing indicator is shown.
+    """
     draft = CurrentDraft(describe_progress)
     shown = _ShownProgress(progress, turn, to, draft)
     task = asyncio.create_task(shown.run())
@@ -69,12 +74,10 @@ async def show_progress(
         yield draft
     finally:
         shown.is_over.set()
-        # Requests are not cancelled. In a group, wait until the last one has ended: a late edit
-        # would overwrite the answer.
-        grace: float | None = PRIVATE_GRACE_SECONDS
-        if to.is_group:
-            grace = None
-        await asyncio.wait([task], timeout=grace)
+        # The last request is not cancelled. In a group it must have ended before the answer is
+        # sent, because a late edit would overwrite the answer.
+        max_wait = None if to.is_group else PRIVATE_GRACE_SECONDS
+        await asyncio.wait([task], timeout=max_wait)
 
 
 class _ShownProgress:
@@ -93,11 +96,15 @@ class _ShownProgress:
         self.turn = turn
         self.draft = draft
         self.due_at = self.clock()
-        """The time of the next draft; infinity during a request, and after it if it failed."""
+        """The time of the next draft. It is infinity during a request, and if that has failed."""
         if to.is_group:
             self.due_at += GROUP_DELAY_SECONDS
         self.shown_html = ""
-        self.shown_at = self.typed_at = -inf
+        """The draft that the chat sees."""
+        self.shown_at = -inf
+        """When it was sent."""
+        self.typing_at = -inf
+        """When the last typing indicator was sent."""
         self.is_over = asyncio.Event()
 
     async def run(self) -> None:
@@ -106,51 +113,59 @@ class _ShownProgress:
             try:
                 await self._show_if_due()
             except RetryAfter as error:
-                # A future `typed_at` pauses the typing indicator, too.
-                self.due_at = self.typed_at = self.clock() + retry_seconds(error)
+                # A `typing_at` in the future pauses the typing indicator, too.
+                self.due_at = self.clock() + retry_seconds(error)
+                self.typing_at = self.due_at
             except TelegramError as error:
                 log.debug("The progress of an answer was not shown: %s", error)
                 self.shown_html = ""
+            # Wait until the next check, or until the answer is ready.
             with suppress(TimeoutError):
                 async with asyncio.timeout(POLL_SECONDS):
                     await self.is_over.wait()
 
     async def _show_if_due(self) -> None:
+        """Send the draft if there is a new one and it is due, or else the typing indicator."""
         now = self.clock()
-        html = ""
         if now >= self.due_at:
-            html = self._find_new_draft(now)
-        if html:
-            # Reset on success only: a failed draft may have arrived, or be unsupported.
-            self.due_at = inf
-            if self.to.is_group:
-                await self._edit_placeholder(html)
-            else:
-                await self._send_draft(html)
-        elif not self.shown_html and now - self.typed_at >= TYPING_SECONDS:
-            self.typed_at = now
+            html = self._draft_html()
+            is_new = html != self.shown_html
+            is_expiring = (
+                not self.to.is_group and now - self.shown_at >= REFRESH_SECONDS
+            )
+            if html and (is_new or is_expiring):
+                await self._show_draft(html)
+                return
+        if not self.shown_html and now - self.typing_at >= TYPING_SECONDS:
+            self.typing_at = now
             await self.bot.send_chat_action(
                 self.to.chat_id, ChatAction.TYPING, message_thread_id=self.to.thread_id
             )
 
-    def _find_new_draft(self, now: float) -> str:
-        """Return the draft to show, the old one if it would expire; empty if there is none."""
-        # Only the first message of a long answer is shown as a draft.
-        html = "".join(split_messages(self.draft.text())[:1])
-        if html not in ("", self.shown_html):
-            return html
-        is_expiring = now - self.shown_at >= REFRESH_SECONDS
-        if is_expiring and not self.to.is_group:
-            return self.shown_html
-        return ""
+    def _draft_html(self) -> str:
+        """Return the first message of the draft, or what is shown if the draft is empty."""
+        messages = split_messages(self.draft.text())
+        if messages and messages[0]:
+            return messages[0]
+        return self.shown_html
+
+    async def _show_draft(self, html: str) -> None:
+        # Only a success sets another time. After a failure no more drafts are sent: the draft may
+        # have arrived all the same, or Telegram may not support drafts in this chat.
+        self.due_at = inf
+        if self.to.is_group:
+            await self._edit_placeholder(html)
+        else:
+            await self._send_draft(html)
 
     async def _send_draft(self, html: str) -> None:
+        shows_stop_button = {"can_stop": True}
         await self.bot.send_message_draft(
             self.to.chat_id,
             self.turn.id,
             html,
             message_thread_id=self.to.thread_id,
-            api_kwargs={"can_stop": True},  # shows a Stop button
+            api_kwargs=shows_stop_button,
         )
         self.shown_html = html
         self.shown_at = self.clock()
@@ -158,22 +173,27 @@ class _ShownProgress:
 
     async def _edit_placeholder(self, html: str) -> None:
         """Show a draft in the placeholder. The first call only sends the placeholder."""
-        to, turn = self.to, self.turn
-        # If another process has taken over the turn, the placeholder may be its final answer.
-        if not await turn.hold.is_current():
+        # If another process has taken over the turn, it may have put the answer there already.
+        if not await self.turn.hold.is_current():
             self.is_over.set()
             return
-        if turn.placeholder_id is None:
+        if self.turn.placeholder_id is None:
             await self._send_placeholder()
             return
         await self.bot.edit_message_text(
-            html, to.chat_id, turn.placeholder_id, rate_limit_args=SKIP_IF_LIMITED
+            html,
+            self.to.chat_id,
+            self.turn.placeholder_id,
+            rate_limit_args=SKIP_IF_LIMITED,
         )
         self.shown_html = html
         self.due_at = self.clock() + EDIT_SECONDS
 
     async def _send_placeholder(self) -> None:
-        """Send the placeholder; store its id before it shows a part of the answer."""
+        """Send the placeholder and store its id, before it shows a part of the answer.
+
+        After a crash, the next try can then edit it instead of sending a second message.
+        """
         sent = await self.bot.send_message(
             self.to.chat_id,
             PLACEHOLDER,

@@ -13,10 +13,14 @@ from telegram.ext import BaseRateLimiter
 from agent.servers import Sleep
 
 Priority = Literal["optional", "counted"]
-"""The `rate_limit_args` of a message: "optional" if it is skipped where it would have to wait,
-"counted" if `RateLimit.wait` was called before."""
+"""The `rate_limit_args` of a message.
+
+An "optional" message is not sent if it would have to wait. A "counted" one has waited already, in
+`RateLimit.wait`.
+"""
 COUNTED: Final[Priority] = "counted"
 R = TypeVar("R")
+"""What a request to Telegram returns."""
 
 
 class Limit(NamedTuple):
@@ -27,16 +31,16 @@ class Limit(NamedTuple):
 
 
 PER_CHAT: Final = (Limit(3, 3),)
-"""About one message a second on average; up to three parts of an answer are sent at once."""
+"""About one message a second on average, so that three parts of an answer go out at once."""
 PER_GROUP: Final = (*PER_CHAT, Limit(20, 60))
 OVERALL: Final = (Limit(30, 1),)
 
 COUNTED_METHODS: Final = frozenset({"sendMessage", "sendDocument", "sendVoice"})
-"""Methods that count as messages. Edits count only in groups; drafts and typing never."""
+"""Methods that count as messages. Edits count too, but only in groups."""
 MAX_CHATS: Final = 10_000
-"""Maximum chats in memory; the least recently used one is removed first."""
+"""How many chats are kept in memory. The least recently used one is removed first."""
 CLOCK_TOLERANCE: Final = 1e-6
-"""Seconds by which `sleep` may return too early without being called again."""
+"""A shorter wait, in seconds, is none: `sleep` may return a little too early."""
 
 
 class _Window:
@@ -64,9 +68,10 @@ class _Window:
 class RateLimit(BaseRateLimiter[Priority]):
     """Delays messages until Telegram's limits allow them.
 
-    A message waits for the limits of its chat first, and only then for the overall limits, so no
-    chat delays another. After a 429 only its chat waits. The limits apply to this process: if there
-    are several replicas, give each a share of `overall`.
+    A message waits for the limits of its chat first, and only then for the overall limits. So a
+    busy chat does not delay the others. If Telegram refuses a message with status 429, only the
+    chat of the message waits. The limits are those of one process: if there are several replicas,
+    give each a share of `overall`.
     """
 
     def __init__(
@@ -122,12 +127,11 @@ class RateLimit(BaseRateLimiter[Priority]):
             raise
 
     async def wait(self, chat_id: int, *, counts: bool = True) -> None:
-        """Wait until a message may be sent to a chat, and count it if it `counts`.
+        """Wait until a message may be sent to a chat, and count it.
 
-        One that does not count only waits while Telegram has asked to.
-
-        Its sender then passes `COUNTED` with the request, which no longer waits: so a sender can be
-        cancelled while it waits, and knows that nothing was sent.
+        If `counts` is False, the message is not counted, and only waits if Telegram has asked to
+        wait. The sender then makes the request with `COUNTED`, so that it does not wait again. If a
+        sender is cancelled in here, it knows that nothing was sent.
         """
         chat = self._window(chat_id)
         if counts:
@@ -137,14 +141,18 @@ class RateLimit(BaseRateLimiter[Priority]):
             await self._sleep(seconds)
 
     def count_if_free(self, chat_id: int) -> bool:
-        """Count an optional message and return True; return False if it would have to wait."""
+        """Return whether a message may be sent now. If it may, it is counted."""
         chat = self._window(chat_id)
         if chat.queue.locked() or self._overall.queue.locked():
-            return False  # others wait
+            # Messages that wait come first.
+            return False
         return self._count_if_allowed(chat)
 
     def pause(self, chat_id: int, seconds: float, *, was_counted: bool = True) -> None:
-        """Send nothing to a chat for some seconds; do not count the message that got the 429."""
+        """Send nothing to a chat for some seconds, because Telegram has refused a message.
+
+        If the message was counted, take it out of the count.
+        """
         chat = self._window(chat_id)
         chat.paused_until = max(chat.paused_until, self._clock() + seconds)
         if was_counted and chat.sent_at:
@@ -157,7 +165,7 @@ class RateLimit(BaseRateLimiter[Priority]):
                 await self._wait_until_free(chat)
                 async with self._overall.queue:
                     await self._wait_until_free(self._overall)
-                    # A 429 may have paused this chat while the message waited for the others.
+                    # While the message waited for others, its chat may have been paused.
                     if self._count_if_allowed(chat):
                         return
 
@@ -175,7 +183,7 @@ class RateLimit(BaseRateLimiter[Priority]):
         return True
 
     def _window(self, chat_id: int) -> _Window:
-        """Return the window of a chat, and mark it as the most recently used."""
+        """Return the window of a chat, which becomes the most recently used one."""
         chat = self._chats.pop(chat_id, None)
         if chat is None:
             is_group = chat_id < 0

@@ -1,7 +1,7 @@
 """Handle ratings of answers: 👍 and 👎, reasons for a 👎, comments and reactions.
 
-The data of a button name the new rating, not a change to it, so a repeated or late press does no
-harm. The button that shows the current rating removes it.
+The data of a button name the rating after the press, whatever it was before. So a repeated or late
+press does no harm. A press on the button that shows the current rating takes it back.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,23 +22,28 @@ from db.changes.ratings import ExplainRating, RateTurn
 from db.models import Verdict
 
 PREFIX: Final = "v:"
-"""The prefix of the data of rating buttons, `v:TURN:ACTION`. `lane_of` gives their presses a queue
-of their own."""
+"""The prefix of the data of rating buttons, `v:TURN:ACTION`.
+
+Their presses have a queue of their own, so that they need not wait for an answer (see `lane_of`).
+"""
 CHOSEN: Final = " ✓"
 """Follows the label of the button that shows the current rating."""
-UP, DOWN, NONE = "up", "down", "none"
+UP: Final = "up"
+DOWN: Final = "down"
+NONE: Final = "none"
 REASONS: Final = ("wrong_wine", "not_what_i_asked", "wrong_facts", "tone")
 VERDICTS: Final[Mapping[str, Verdict | None]] = {
     UP: "liked",
     NONE: None,
-    **dict.fromkeys((DOWN, *REASONS), "disliked"),
+    DOWN: "disliked",
+    **dict.fromkeys(REASONS, "disliked"),
 }
-"""The verdict that each action sets."""
+"""The verdict that each action sets. The actions are the three above and the reasons."""
 REACTIONS: Final[Mapping[str, Verdict]] = {
     **dict.fromkeys("👍 ❤ 🔥 🥰 👏 🎉 🤩 👌 😍 💯 🍾 🏆".split(), "liked"),
     **dict.fromkeys("👎 💩 🤮 😡".split(), "disliked"),
 }
-"""Reactions that clearly rate an answer; others are ignored."""
+"""The verdicts of reactions that clearly rate an answer. Other reactions are ignored."""
 
 
 def rating_buttons(
@@ -63,8 +68,9 @@ def rating_buttons(
 
 
 def _last_verdict(reactions: Sequence[ReactionType]) -> Verdict | None:
-    """Return the verdict of the last reaction that has one; None if none has."""
+    """Return the verdict of the last reaction that rates an answer, or None."""
     for reaction in reversed(reactions):
+        # Reactions of other kinds, such as custom emojis, have no `emoji`.
         verdict = REACTIONS.get(getattr(reaction, "emoji", ""))
         if verdict is not None:
             return verdict
@@ -74,7 +80,8 @@ def _last_verdict(reactions: Sequence[ReactionType]) -> Verdict | None:
 def rating_handlers(masking: Masking) -> list[AnyHandler]:
     """Return the handlers of rating buttons, of reactions and of comments.
 
-    `masking` masks a comment before it is stored: only then are the names in the chat known.
+    `masking` masks a comment before it is stored. Later the names in the chat are not known any
+    more.
     """
     replies = (
         filters.UpdateType.MESSAGE & filters.REPLY & filters.TEXT & ~filters.COMMAND
@@ -107,6 +114,7 @@ async def _store_rating(update: Update, turn: ChatTurn) -> None:
         confirmation = "reason_noted"
         turn.change(ExplainRating(rated.turn_id, "reason", action))
     elif rated.verdict == verdict:
+        # An earlier reason stays as long as the verdict does.
         reason = rated.reason
     await acknowledge(query, translate(confirmation))
     rows: list[tuple[Button, ...]] = []
@@ -118,7 +126,7 @@ async def _store_rating(update: Update, turn: ChatTurn) -> None:
 
 
 async def _store_reaction(update: Update, turn: ChatTurn) -> None:
-    """Store the reaction of the user who asked as a rating, or remove it with the reaction."""
+    """Store a reaction of the user who asked as a rating. Take it back with the reaction."""
     reaction = update.message_reaction
     if reaction is None or reaction.user is None:
         return
@@ -128,7 +136,7 @@ async def _store_reaction(update: Update, turn: ChatTurn) -> None:
     rated = await turns.find_by_message(reaction.chat.id, reaction.message_id)
     if old == new or rated is None or rated.user_id != reaction.user.id:
         return
-    # Removing a reaction leaves a rating that a button changed since.
+    # If a button has changed the rating since the reaction, taking the reaction back leaves it.
     if new is not None or rated.verdict == old:
         turn.change(RateTurn(rated.turn_id, new))
 

@@ -1,9 +1,10 @@
 """Render our Markdown as Telegram's HTML.
 
 Our Markdown has `**bold**`, `*italic*`, `` `code` ``, `- ` for bullets, `> ` for quotes, `**> ` for
-expandable quotes, and fenced code. All other text is shown literally. The only links are
-`<https://…>`, shown as their domain, or as the query of a web search. Any other text that Telegram
-would turn into a link is rendered as code, in which Telegram makes no links.
+expandable quotes, and fenced code. All other text is shown literally. A link is written as
+`<https://…>`. It is shown as its domain, or as the query if it leads to a web search. Telegram
+would turn other texts into links, too, such as "example.com". They are rendered as code, in which
+Telegram makes no links.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -25,7 +26,7 @@ class TextMark(NamedTuple):
 
     tag: str
     value: str = ""
-    """The URL if the tag is `a`; "expandable" for an expandable quote; else empty."""
+    """The URL of a link, "expandable" for an expandable quote, or "" for other tags."""
 
     @property
     def opening_tag(self) -> str:
@@ -36,18 +37,20 @@ class TextMark(NamedTuple):
 
 
 Marks = tuple[TextMark, ...]
-"""The formatting of a character, outermost tag first."""
+"""The formatting of a character, the outermost tag first."""
 
 
 class Styled(NamedTuple):
-    """A text with the formatting of every character."""
+    """A text, and the formatting of each of its characters."""
 
     text: str
     marks: Sequence[Marks]
 
 
-QUOTE, EXPANDABLE_QUOTE = TextMark("blockquote"), TextMark("blockquote", "expandable")
-CODE, PRE = TextMark("code"), TextMark("pre")
+QUOTE: Final = TextMark("blockquote")
+EXPANDABLE_QUOTE: Final = TextMark("blockquote", "expandable")
+CODE: Final = TextMark("code")
+PRE: Final = TextMark("pre")
 EMPHASIS: Final = {"strong_open": TextMark("b"), "em_open": TextMark("i")}
 BLOCK_SYMBOLS: Final = frozenset("-*+>`")
 """The first characters of bullets, quotes and fences."""
@@ -57,14 +60,18 @@ NO_LINK_TAGS: Final = frozenset({"a", "code", "pre"})
 """Tags in which Telegram does not turn text into links."""
 
 MAX_MESSAGE_UNITS: Final = 4096
-"""Telegram counts a message in UTF-16 units of visible text."""
+"""The longest message that Telegram takes, in UTF-16 units of the visible text."""
 MAX_MESSAGE_ENTITIES: Final = 98
-"""Telegram allows 100; two are kept for links that begin or end where a text is split."""
+"""How many pieces of a message may have formatting.
+
+Telegram allows 100. Two are kept for links that begin or end where a text is split.
+"""
 MAX_REPLY_CHARS: Final = 33_000
-"""The longest reply that is shown whole; a model's answer has at most 32,000 characters."""
+"""The longest reply that is shown whole. A model's answer has at most 32,000 characters."""
 MAX_LINKS: Final = 1_000
-"""A text with more addresses and tags is shown as code as a whole."""
+"""How many addresses of a text are looked for. A text with more is shown as code as a whole."""
 LAST_OF_ONE_UNIT: Final = "\uffff"
+"""The last character that is a single UTF-16 unit. All later ones, such as emojis, are two."""
 
 _FENCE: Final = pattern("`{3,}")
 _BULLET: Final = pattern(r"\A([ \t]*)[-*+][ \t]+(\S)")
@@ -72,10 +79,11 @@ _QUOTE: Final = pattern(r"(?P<expandable>\*\*>)(?:[ \t]|\Z)| {0,3}>[ \t]?")
 
 
 def split_messages(markdown: str, limit: int = MAX_MESSAGE_UNITS) -> list[str]:
-    """Render Markdown as HTML messages within Telegram's limits; return no empty messages.
+    """Return Markdown as HTML messages within Telegram's limits. None of them is empty.
 
-    Split after a paragraph if possible, else after a line, a sentence or a word. `limit` is the
-    maximum visible text of a message in UTF-16 units, at least 2 (the length of an emoji).
+    A text is split after a paragraph if that is possible, or else after a line, a sentence or a
+    word. `limit` is the longest visible text of a message in UTF-16 units. It must be 2 at least,
+    which is the length of an emoji.
     """
     text, marks = parse(_cut_reply(markdown))
     links = frozenset(find_auto_links(text, MAX_LINKS))
@@ -83,7 +91,7 @@ def split_messages(markdown: str, limit: int = MAX_MESSAGE_UNITS) -> list[str]:
     start = 0
     while rest := text[start:].lstrip():
         start = len(text) - len(rest)
-        # A character has at least one unit, so no more of them can fit.
+        # A character has at least one unit, so that more characters than this cannot fit.
         beginning = Styled(rest[: limit + 1], marks[start : start + limit + 1])
         capacity = _count_fitting_chars(beginning, limit)
         end = _find_split(rest[: capacity + 2], capacity)
@@ -97,9 +105,10 @@ def split_messages(markdown: str, limit: int = MAX_MESSAGE_UNITS) -> list[str]:
 
 
 def _cut_reply(markdown: str) -> str:
-    """Cut what is longer than any answer, at a boundary, so that rendering it takes no time.
+    """Return a reply, cut at a boundary if it is longer than any answer can be.
 
-    What has no boundary is shown as a block of code, for the cut may be within formatting.
+    Rendering a very long text would take too long. A text without a boundary, such as a space, is
+    shown as a block of code, because the cut may be in the middle of formatting.
     """
     if len(markdown) <= MAX_REPLY_CHARS:
         return markdown
@@ -111,9 +120,10 @@ def _cut_reply(markdown: str) -> str:
 
 
 def _protect_new_links(part: Styled, start: int, links: Collection[AutoLink]) -> Styled:
-    """Return a part with those links as code that are none of the `links` of the whole text.
+    """Return a part of a text, with links that only the part has as code.
 
-    Example: "wine/start" is no command, but it is one if a message begins with "/start".
+    `links` are those of the whole text. The part begins at `start` in it. For example, "wine/start"
+    has no command, but if a message begins with "/start", Telegram shows that as a command.
     """
     marks = list(part.marks)
     for link in find_auto_links(part.text, MAX_LINKS):
@@ -178,7 +188,7 @@ def _parse_inline(line: str, block: Marks) -> Iterator[tuple[str, Marks]]:
         yield line, block
         return
     (inline,) = _parser().parseInline(line)
-    # None stands for a link that is not rendered as one.
+    # None stands for a link that is not shown as a link.
     open_marks: list[TextMark | None] = []
     for token in inline.children or ():
         marks = (*block, *filter(None, open_marks))
@@ -199,18 +209,22 @@ def _parse_inline(line: str, block: Marks) -> Iterator[tuple[str, Marks]]:
 
 
 def _show_as_code(marks: list[Marks], link: AutoLink) -> None:
-    """Change the formatting of an address so that Telegram does not make it a link."""
+    """Make code of an address, so that Telegram does not make it a link."""
     previous: Marks = ()
     protected = _as_code(previous)
     for index in range(link.start, link.end):
-        if marks[index] is not previous:  # the characters of a piece share one object
+        # All characters of a piece have the same object as their formatting.
+        if marks[index] is not previous:
             previous = marks[index]
             protected = _as_code(previous)
         marks[index] = protected
 
 
 def _as_code(marks: Marks) -> Marks:
-    """Return the formatting of an address that prevents Telegram from making it a link."""
+    """Return a formatting with code, unless Telegram makes no links in it anyway.
+
+    Only a quote may be around code.
+    """
     kept = []
     for mark in marks:
         if mark.tag in NO_LINK_TAGS:
@@ -221,7 +235,7 @@ def _as_code(marks: Marks) -> Marks:
 
 
 def to_html(styled: Styled) -> str:
-    """Return a text as Telegram's HTML: well nested, all text escaped."""
+    """Return a text as Telegram's HTML, with well nested tags and escaped text."""
     parts = []
     open_marks: Marks = ()
     start = 0
@@ -240,7 +254,7 @@ def to_html(styled: Styled) -> str:
 
 
 def _count_common(first: Marks, second: Marks) -> int:
-    """Return the number of outer tags that two formattings share."""
+    """Return how many outer tags two formattings have in common."""
     count = 0
     for one, other in zip(first, second, strict=False):
         if one != other:

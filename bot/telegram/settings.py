@@ -1,6 +1,6 @@
 """Handle a user's settings and data: /settings, /privacy, /export and /forget.
 
-Users call these commands in private chats; their settings apply in all chats.
+Users call these commands in private chats. Their settings apply in all chats.
 """
 
 from collections.abc import Mapping
@@ -37,12 +37,14 @@ from bot.turn import TurnFilter
 from db.repositories.people import NEWS
 
 PREFIX: Final = "s:"
-"""The prefix of the data of the buttons of /settings, `s:SETTING:VALUE`. `lane_of` gives their
-presses a queue of their own."""
+"""The prefix of the data of the buttons of /settings, `s:SETTING:VALUE`.
+
+Their presses have a queue of their own, so that they need not wait for an answer (see `lane_of`).
+"""
 ALOUD, OFF, ON = "aloud", "off", "on"
 """The setting that has answers to voice messages read aloud, and its values."""
 TRACES: Final = "traces"
-"""The setting for the content of traces: "words" of the user, or "numbers" only."""
+"""The setting of what traces hold: the "words" that a user writes, or only "numbers"."""
 
 STOP_NEWS: Final = "nw:off"
 """The data of the button below a broadcast."""
@@ -118,7 +120,7 @@ async def _stop_news(update: Update, turn: ChatTurn) -> None:
 
 
 def _values() -> Mapping[str, tuple[str, ...]]:
-    """Return the values of each setting, the default first."""
+    """Return the possible values of each setting. The first one is the default."""
     return {
         CHOSEN_LANGUAGE_KEY: (AS_WRITTEN, *languages()),
         TRACES: ("words", "numbers"),
@@ -128,7 +130,10 @@ def _values() -> Mapping[str, tuple[str, ...]]:
 
 
 def _buttons(turn: ChatTurn, chosen: Mapping[str, str]) -> ButtonRows:
-    """Return a button for each value of each setting; read aloud only if there is a speaker."""
+    """Return a button for each value of each setting.
+
+    The buttons for reading aloud are left out if there is no model that speaks.
+    """
     rows: ButtonRows = ()
     for name, values in _values().items():
         if name == ALOUD and turn.services.resources.speaker is None:
@@ -189,7 +194,7 @@ async def _forget_or_keep(privacy: Privacy, update: Update, turn: ChatTurn) -> N
     if query.data != DELETE_DATA:
         turn.reply(translate("forget_kept"))
         return
-    # Turns that run would waste money: what they store is dropped.
+    # What turns that still run would store is dropped: to finish them would waste money.
     own_turns = TurnFilter(user_id=turn.user_id)
     await turn.services.runner.running.stop_everywhere(own_turns)
     await end_before_forgetting(turn)

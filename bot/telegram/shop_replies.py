@@ -1,7 +1,8 @@
 """Pass on what users and the staff of the shop write to each other, until one of them ends it.
 
-A message is passed on if it replies to a message of a referral: the stored id of that message says
-whose it is, never a text. Everything else is answered as usual.
+Such a conversation is called a referral. A message is passed on if it replies to a message of a
+referral. The stored id of that message says to which referral it belongs. No text is trusted for
+that. All other messages are answered as usual.
 """
 
 from telegram import Message, Update
@@ -47,35 +48,42 @@ def shop_reply_handlers() -> list[AnyHandler]:
 
 
 async def _pass_on(update: Update, turn: ChatTurn) -> object:
-    """Pass a reply on to the other side of its referral; leave all others to other handlers."""
+    """Pass a reply on to the other side of its referral.
+
+    Return `NOT_MINE` for all other messages, which other handlers then answer.
+    """
     message = message_of(update)
     replied_id = id_of_replied_answer(message)
     if replied_id is None:
         return NOT_MINE
-    referrals = turn.repositories.referrals
-    referral = await referrals.find_by_message(turn.chat_id, replied_id)
+    referral = await turn.repositories.referrals.find_by_message(
+        turn.chat_id, replied_id
+    )
     is_staff = await is_from_staff(turn)
     if referral is None:
         if is_staff:
             return await _reject_unknown(turn, replied_id)
         return NOT_MINE
-    if not is_staff and turn.chat_id != referral.user_id:
-        # This chat was the staff's before.
+    is_former_staff_chat = not is_staff and turn.chat_id != referral.user_id
+    if is_former_staff_chat:
         turn.reply(translate("staff_unknown"))
     elif not message.text:
         turn.reply(translate("shop_only_text"))
     elif is_staff:
         await _pass_to_user(turn, referral, message)
     else:
+        # The staff are no crisis line: whoever tells them of a crisis is shown help as well.
         await turn.services.runner.offer_help(turn, turn.ask(message.text))
         await _pass_to_staff(turn, referral, message)
     return None
 
 
 async def _reject_unknown(turn: ChatTurn, replied_id: int) -> object:
-    """Say that a reply of the staff goes to nobody, unless it replies to an answer to them."""
-    turns = turn.repositories.turns
-    answered = await turns.find_by_message(turn.chat_id, replied_id)
+    """Tell the staff that their reply goes to nobody.
+
+    Return `NOT_MINE` if they reply to an answer of the bot to themselves.
+    """
+    answered = await turn.repositories.turns.find_by_message(turn.chat_id, replied_id)
     if answered is not None:
         return NOT_MINE
     turn.reply(translate("staff_unknown"))
@@ -86,36 +94,41 @@ async def _pass_to_user(
     turn: ChatTurn, referral: ReferralRow, message: Message
 ) -> None:
     number = number_of(referral)
-    sent = translate("staff_sent", number=number)
-    over = translate("staff_over", number=number)
-    done = await _confirm(turn, referral, message, sent)
-    refusal = await _confirm(turn, referral, message, over)
-    body = _with_links(message.text or "")
-    with use_language(await load_language(turn.repositories.memory, referral.user_id)):
+    sent_text = translate("staff_sent", number=number)
+    ended_text = translate("staff_over", number=number)
+    confirmation = await _build_notice(turn, referral, message, sent_text)
+    refusal = await _build_notice(turn, referral, message, ended_text)
+    language = await load_language(turn.repositories.memory, referral.user_id)
+    with use_language(language):
         shop = turn.services.resources.shop_name or translate("the_shop")
         heading = translate("shop_writes", shop=escape(shop))
-        hint = translate("shop_hint")
-        text = f"{heading}\n\n{body}\n\n_{hint}_"
+        body = _with_links(message.text or "")
+        text = f"{heading}\n\n{body}\n\n_{translate('shop_hint')}_"
         to_user = await write_to_user(turn, referral, text)
-    turn.change(PassOn(referral.id, (*to_user, *done), refusal))
+    turn.change(PassOn(referral.id, (*to_user, *confirmation), refusal))
 
 
 async def _pass_to_staff(
     turn: ChatTurn, referral: ReferralRow, message: Message
 ) -> None:
-    done = await _confirm(turn, referral, message, translate("shop_passed_on"))
-    refusal = await _confirm(turn, referral, message, translate("shop_over"))
+    passed_on_text = translate("shop_passed_on")
+    ended_text = translate("shop_over")
+    confirmation = await _build_notice(turn, referral, message, passed_on_text)
+    refusal = await _build_notice(turn, referral, message, ended_text)
     with use_language(await load_staff_language(turn)):
         heading = translate("staff_more", number=number_of(referral))
         text = f"{heading}\n\n{as_quote(message.text or '')}"
         to_staff = await write_to_staff(turn, referral, text)
-    turn.change(PassOn(referral.id, (*to_staff, *done), refusal))
+    turn.change(PassOn(referral.id, (*to_staff, *confirmation), refusal))
 
 
-async def _confirm(
+async def _build_notice(
     turn: ChatTurn, referral: ReferralRow, message: Message, text: str
 ) -> list[OutboxRow]:
-    """Return a message to the writer of a message; a reply to it is passed on as well."""
+    """Return a notice to the writer of a message about what became of it.
+
+    It belongs to the referral, so that a reply to the notice is passed on as well.
+    """
     to = Destination(
         message.chat.id, turn.thread_id or None, reply_to=message.message_id
     )
@@ -125,8 +138,8 @@ async def _confirm(
 async def _end(update: Update, turn: ChatTurn) -> None:
     """End a referral by its button, and tell both sides."""
     query = press_of(update)
-    (id_text,) = split_data(query, 1)
-    referral = await find_referral(turn, parse_id(id_text))
+    [id_part] = split_data(query, 1)
+    referral = await find_referral(turn, parse_id(id_part))
     await acknowledge(query)
     turn.replace_buttons(query.message, ())
     if referral is None or referral.state != ReferralState.OPEN:
@@ -137,17 +150,18 @@ async def _end(update: Update, turn: ChatTurn) -> None:
 
 
 async def end_before_forgetting(turn: ChatTurn) -> None:
-    """Collect that the staff are told of the end of the user's referrals, which will be deleted."""
+    """End the open referrals of a user whose data will be deleted, and tell the staff."""
     for referral in await turn.repositories.referrals.list_open(turn.user_id):
-        # These messages belong to no referral: it is gone when they are stored.
+        # The messages are not linked to the referral, which is gone when they are stored.
         messages = await _build_end_for_staff(turn, referral)
         turn.change(EndReferral(referral.id, messages))
 
 
 async def _build_end_for_user(turn: ChatTurn, referral: ReferralRow) -> list[OutboxRow]:
-    to = Destination(referral.user_id)
     with use_language(await load_language(turn.repositories.memory, referral.user_id)):
-        return await build_messages(to, [translate("shop_ended")])
+        return await build_messages(
+            Destination(referral.user_id), [translate("shop_ended")]
+        )
 
 
 async def _build_end_for_staff(
@@ -155,12 +169,13 @@ async def _build_end_for_staff(
 ) -> list[OutboxRow]:
     to = Destination(await find_staff_chat(turn))
     with use_language(await load_staff_language(turn)):
-        text = translate("staff_ended", number=number_of(referral))
-        return await build_messages(to, [text])
+        return await build_messages(
+            to, [translate("staff_ended", number=number_of(referral))]
+        )
 
 
 def _with_links(text: str) -> str:
-    """Return a text literally, but with web addresses as links, which users can tap."""
+    """Return a text as Markdown that shows it literally, with web addresses as links."""
     parts = []
     end = 0
     for link in find_auto_links(text):
@@ -175,15 +190,13 @@ def _with_links(text: str) -> str:
 async def report_undelivered(
     upkeep: ReferralUpkeep, memory: MemoryRepository, staff_chat_id: int
 ) -> None:
-    """Tell the writer of a message of a referral that it may not have arrived."""
+    """Tell the writers of messages in referrals that these may not have arrived."""
     for message, referral in await upkeep.list_undelivered():
-        writer_id = referral.user_id
-        if message.chat_id == referral.user_id:
-            writer_id = staff_chat_id
+        is_for_user = message.chat_id == referral.user_id
+        writer_id = staff_chat_id if is_for_user else referral.user_id
         with use_language(await load_language(memory, writer_id)):
-            if writer_id == staff_chat_id:
+            text = translate("shop_undelivered")
+            if is_for_user:
                 text = translate("staff_undelivered", number=number_of(referral))
-            else:
-                text = translate("shop_undelivered")
             notice = await build_messages(Destination(writer_id), [text])
         await upkeep.report(message, notice)

@@ -1,7 +1,7 @@
 """Let the staff and admins say what is sold out, what is back, and what it costs now.
 
-`/out Barolo 2018` changes the only wine with this name at once. If several have it, each has a
-button.
+If only one wine has the name in `/out Barolo 2018`, the command changes it at once. If several have
+it, each gets a button.
 """
 
 from collections.abc import Collection, Sequence
@@ -26,16 +26,19 @@ from db.changes.stock import ChangeOffers
 from db.wines.catalogue import digest_of
 
 PREFIX: Final = "st:"
-"""The prefix of button data: `st:COMMAND:CENTS:POSITION:DIGEST`."""
+"""The prefix of the data of the buttons: `st:COMMAND:CENTS:POSITION:DIGEST`.
+
+DIGEST stands for the id of the wine, which may be too long for the data of a button.
+"""
 PRICE: Final = pattern(r"(?P<amount>\d{1,6}(?:[.,]\d{1,2})?)")
 CURRENCY_SIGN: Final = pattern(r"\p{Sc}")
 VINTAGES: Final = range(1900, 2101)
-"""A whole number of these without a currency sign is a vintage, and no price."""
+"""A whole number in this range is a vintage, not a price, unless it has a currency sign."""
 MAX_LABEL_CHARS: Final = 60
 
 
 class StockCommand(StrEnum):
-    """Names the commands with which the staff change a wine."""
+    """What the staff may say of a wine."""
 
     OUT = "out"
     IN = "in"
@@ -43,7 +46,7 @@ class StockCommand(StrEnum):
 
 
 class Target(NamedTuple):
-    """An offer of a wine that a command may mean; out and in mean all offers."""
+    """An offer of a wine that a command may mean. /out and /in mean all offers of the wine."""
 
     wine: Wine
     position: int
@@ -51,11 +54,11 @@ class Target(NamedTuple):
 
 def stock_handlers(admin_ids: Collection[int]) -> list[AnyHandler]:
     """Return the handlers of /out, /in and /price, and of the buttons below them."""
-    handlers = [on_press(PREFIX, partial(_change_pressed, admin_ids))]
-    for command in StockCommand:
-        change_named = partial(_change_named, admin_ids, command)
-        handlers.append(on_command(command.value, change_named))
-    return handlers
+    named = [
+        on_command(command.value, partial(_change_named, admin_ids, command))
+        for command in StockCommand
+    ]
+    return [*named, on_press(PREFIX, partial(_change_pressed, admin_ids))]
 
 
 async def _may_change(admin_ids: Collection[int], turn: ChatTurn) -> bool:
@@ -65,68 +68,74 @@ async def _may_change(admin_ids: Collection[int], turn: ChatTurn) -> bool:
 async def _change_named(
     admin_ids: Collection[int], command: StockCommand, update: Update, turn: ChatTurn
 ) -> object:
-    """Change the only wine with a name, or ask which one is meant."""
+    """Change the only wine with a name, or ask which one is meant.
+
+    Return `NOT_MINE` for users who may not change wines: they do not learn that there is a command.
+    """
     if not await _may_change(admin_ids, turn):
         return NOT_MINE
     name = text_after_command(message_of(update))
     cents = 0
     if command is StockCommand.PRICE:
         name, cents = _split_price(name)
-        if not cents:
-            name = ""
-    if not name:
+    lacks_price = command is StockCommand.PRICE and not cents
+    if not name or lacks_price:
         turn.reply(translate("stock_usage"))
         return None
     query = WineQuery(
         name=name[:MAX_NAME_CHARS], in_stock_only=False, limit=MAX_RESULTS
     )
     result = await turn.repositories.wines.search(query)
-    near = (*result.other_vintages, *result.mentioned, *result.closest)
-    targets = _list_targets(command, result.wines or near)
+    similar = (*result.other_vintages, *result.mentioned, *result.closest)
+    targets = _list_targets(command, result.wines or similar)
     if not targets:
         turn.reply(translate("stock_unknown", name=escape(name)))
     elif len(targets) == 1 and result.wines:
+        # A wine whose name is only similar is never changed without asking.
         _change(turn, command, targets[0], cents)
     else:
-        buttons = [_button(command, target, cents) for target in targets[:MAX_RESULTS]]
+        buttons = [
+            _make_button(command, target, cents) for target in targets[:MAX_RESULTS]
+        ]
         turn.reply(translate("stock_which"), in_rows(buttons, 1))
     return None
 
 
 def _split_price(text: str) -> tuple[str, int]:
-    """Return a name and the price in cents behind it; 0 if there is none: `Barolo 2018 45,50 €`."""
+    """Return the name and the price in cents of a text like `Barolo 2018 45,50 €`.
+
+    If no price follows the name, return the whole text and 0.
+    """
     without_sign = CURRENCY_SIGN.sub(" ", text).strip()
+    has_sign = CURRENCY_SIGN.search(text) is not None
     name, _, last = without_sign.rpartition(" ")
     if not PRICE.fullmatch(last):
         return text, 0
-    may_be_vintage = last.isdecimal() and int(last) in VINTAGES
-    if may_be_vintage and not CURRENCY_SIGN.search(text):
+    is_vintage = last.isdecimal() and int(last) in VINTAGES
+    if is_vintage and not has_sign:
         return text, 0
-    price = float(last.replace(",", "."))
-    return name.strip(), round(price * 100)
+    return name.strip(), round(float(last.replace(",", ".")) * 100)
 
 
 def _list_targets(command: StockCommand, wines: Sequence[Wine]) -> list[Target]:
-    """Return a target for each wine, or for a price for each of its offers."""
+    """Return what a command may mean: each wine, or each offer of each wine for a price."""
     targets = []
     for wine in wines:
-        for position in range(len(wine.offers)):
-            if position == 0 or command is StockCommand.PRICE:
-                targets.append(Target(wine, position))
+        offers = wine.offers if command is StockCommand.PRICE else wine.offers[:1]
+        targets += [Target(wine, position) for position in range(len(offers))]
     return targets
 
 
-def _button(command: StockCommand, target: Target, cents: int) -> Button:
-    wine, position = target
-    label = wine.label
+def _make_button(command: StockCommand, target: Target, cents: int) -> Button:
+    label = target.wine.label
     if command is StockCommand.PRICE:
-        label += f" · {_describe(wine.offers[position])}"
-    data = f"{PREFIX}{command}:{cents}:{position}:{digest_of(wine.id)}"
+        label += f" · {_describe(target.wine.offers[target.position])}"
+    data = f"{PREFIX}{command}:{cents}:{target.position}:{digest_of(target.wine.id)}"
     return Button(clip(label, MAX_LABEL_CHARS), data)
 
 
 def _describe(offer: Offer) -> str:
-    """Return an offer as staff tell it from others: its kind, its size and its price now."""
+    """Return what tells an offer from others of its wine: its kind, its size and its price now."""
     parts = [translate(f"offer_{offer.kind}")]
     if offer.size_ml is not None:
         parts.append(format_volume(offer.size_ml))
@@ -138,15 +147,13 @@ def _describe(offer: Offer) -> str:
 async def _change_pressed(
     admin_ids: Collection[int], update: Update, turn: ChatTurn
 ) -> None:
-    """Change the wine of a button, unless one below the same message was pressed before."""
+    """Change the wine of a button, unless a button below the same message was pressed before."""
     query = press_of(update)
-    command, cents, position, digest = split_data(query, 4)
+    command, cents_part, position_part, digest = split_data(query, 4)
+    position = parse_id(position_part)
+    is_command = command in StockCommand.__members__.values()
     wine = await turn.repositories.wines.find_by_digest(digest)
-    if (
-        wine is None
-        or parse_id(position) >= len(wine.offers)
-        or command not in StockCommand.__members__.values()
-    ):
+    if not is_command or wine is None or position >= len(wine.offers):
         await acknowledge(query, translate("button_too_old"))
         return
     if not await _may_change(admin_ids, turn):
@@ -156,19 +163,18 @@ async def _change_pressed(
         return
     await acknowledge(query)
     turn.replace_buttons(query.message, ())
-    target = Target(wine, parse_id(position))
-    _change(turn, StockCommand(command), target, parse_id(cents))
+    target = Target(wine, position)
+    _change(turn, StockCommand(command), target, parse_id(cents_part))
 
 
 def _change(turn: ChatTurn, command: StockCommand, target: Target, cents: int) -> None:
-    """Collect the change of a wine, and tell it."""
+    """Change a wine and reply what has changed. The turn collects both until its commit."""
     wine, position = target
     name = escape(wine.label)
     if command is StockCommand.PRICE:
-        price = cents / 100
-        turn.change(ChangeOffers(wine.id, (position,), price=price))
-        shown_price = format_money(price, wine.offers[position].currency)
-        turn.reply(translate("stock_price", wine=name, price=shown_price))
+        price = format_money(cents / 100, wine.offers[position].currency)
+        turn.change(ChangeOffers(wine.id, (position,), price=cents / 100))
+        turn.reply(translate("stock_price", wine=name, price=price))
         return
     all_positions = tuple(range(len(wine.offers)))
     if command is StockCommand.IN:
