@@ -296,7 +296,7 @@ def search_documents_tool(documents: DocumentStore) -> Tool:
         return ToolOutput(content, index_by_id(chunks), effects=(looked,))
 
     return replace(
-        tool(search_documents), prompt_line=SEARCH_LINE, progress_text="reading"
+        tool(search_documents), prompt_line=SEARCH_LINE, progress_name="reading"
     )
 
 

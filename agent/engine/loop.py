@@ -290,7 +290,7 @@ class _Turn(Generic[T]):
         if self.run.draft is None:
             return
         tool = self.toolbox.tools.get(call.name)  # None if the model made the name up
-        self.run.draft.show_call(tool.progress_text if tool else "")
+        self.run.draft.show_call(tool.progress_name if tool else "")
 
     async def parse(self, model_response: LLMResponse, span: Span) -> ParseResult[T]:
         """Parse a final answer, and record the result on the spans of its request and its check."""

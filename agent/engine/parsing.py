@@ -411,7 +411,7 @@ class CurrentDraft:
     """Reads what a user may see of an answer while it forms, in Markdown.
 
     The turn keeps it up to date, and whoever shows it asks for its `text()`, or for its `changes`.
-    `describe_call` returns the text that is shown while a tool runs, by the `progress_text` of the
+    `describe_call` returns the text that is shown while a tool runs, by the `progress_name` of the
     tool, which is empty if the tool has none.
     """
 
@@ -425,9 +425,9 @@ class CurrentDraft:
         self._notice = notice
         self._answer = None
 
-    def show_call(self, progress_text: str) -> None:
+    def show_call(self, progress_name: str) -> None:
         """Show that a tool runs."""
-        self.show(self._describe_call(progress_text))
+        self.show(self._describe_call(progress_name))
 
     def follow(
         self, written: Written, contract: OutputContract[T], evidence: Evidence

@@ -1,8 +1,8 @@
 """Tools: a typed function, its schema for the model, and how calls are run.
 
-No failure of a tool ends a turn: wrong arguments, a `ToolError`, a time-out and a crash become a
-message that tells the model what went wrong. For a crash this is the type of the exception only:
-its text may hold a secret.
+No failure of a tool ends a turn. Wrong arguments, a `ToolError`, a time-out and a crash become a
+message that tells the model what went wrong. After a crash the message has only the type of the
+exception, because its text may hold a secret.
 """
 
 import asyncio
@@ -30,34 +30,39 @@ from agent.language import truncate_at_boundary
 from agent.text import strip_unstorable
 
 ERROR_PREFIX: Final = "Error: "
-DROPPED_KEYWORDS: Final = frozenset(
+USELESS_KEYWORDS: Final = frozenset(
     {"title", "minLength", "maxLength", "minItems", "maxItems"}
 )
-"""Keywords of a schema that do not help the model."""
+"""Keywords of a schema that cost tokens and do not help the model."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolOutput:
-    """The value that a tool's function returns: `content` is what the model reads.
-
-    Only `sources`, by id, are evidence for an answer: `content` may merely repeat the model's
-    arguments. `effects` are what the tool wants done, such as a change to stored data. They are
-    compared with `==`, otherwise the engine only hands them to the caller.
-    """
+    """The value that a tool's function returns."""
 
     content: object
+    """The text or data that the model reads. It is not evidence for an answer, because it may
+    merely repeat the arguments that the model has chosen."""
     sources: Mapping[str, Source] = field(default_factory=dict)
+    """What the tool has found, by id: evidence for an answer."""
     effects: Sequence[object] = ()
+    """What the tool asks the caller of the engine to do, such as a change to stored data.
+
+    The engine passes effects on. It only compares them with `==`, so that the same effect of two
+    calls is passed on once.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """The result of a call: tool message, evidence, effects, and the error's type if it failed."""
+    """The result of a call."""
 
     text: str
+    """The tool message that the model reads."""
     sources: Mapping[str, Source] = field(default_factory=dict)
     effects: Sequence[object] = ()
     error_type: str | None = None
+    """The type of the error, or None if the call succeeded."""
 
 
 def _always(run: Run) -> bool:
@@ -66,12 +71,10 @@ def _always(run: Run) -> bool:
 
 @dataclass(frozen=True)
 class Tool:
-    """A coroutine function that the model may call, and all that is said about it.
+    """A coroutine function that the model may call, with its description for the model.
 
-    It receives an instance of `arguments_model` and the turn's run, with the span of this call.
-    `seconds` is the time limit; default: the run's. The engine offers a tool to the model only if
-    `is_offered`, which should differ for as few users as possible: a server caches a request whose
-    tools stay the same. A tool may refuse a call by a `ToolError`.
+    The function receives an instance of `arguments_model`, and the turn's run with the span of the
+    call. It may refuse a call by raising `ToolError`.
     """
 
     name: str
@@ -79,14 +82,19 @@ class Tool:
     arguments_model: type[BaseModel]
     function: Callable[[Any, Run], Awaitable[object]]
     seconds: float | None = None
+    """The time limit of a call; None for the limit of the run."""
     parameters: JsonSchema | None = None
     """The schema to show to the model instead of that of `arguments_model`."""
     prompt_line: str = ""
-    """What the prompt says about the use of the tool; the caller adds it to the instructions."""
-    progress_text: str = ""
+    """A line about the use of the tool, which the caller adds to the instructions of the model."""
+    progress_name: str = ""
     """The name of the sentence that the user reads while the tool runs."""
     is_offered: Callable[[Run], bool] = _always
-    """Whether the tool is offered in the turn of a run."""
+    """Returns whether the model may call the tool in the turn of a run.
+
+    The result should be the same for as many users as possible: servers cache the beginning of a
+    request, which lists the tools.
+    """
 
     @cached_property
     def openai_schema(self) -> JsonSchema:
@@ -103,9 +111,12 @@ class Tool:
 def tool(function: Callable[..., object]) -> Tool:
     """Return a tool with the name, docstring and annotated parameters of a function.
 
-    A parameter named `run` receives the turn's run; the model does not see it. A plain function
-    runs in a thread, which cannot be cancelled: write functions that may hang as coroutines.
-    Raises TypeError if a parameter has no annotation.
+    A parameter named `run` receives the turn's run, and is not shown to the model. A plain function
+    runs in a thread, which cannot be cancelled. Therefore a function that may hang should be a
+    coroutine function.
+
+    Raises:
+        TypeError: a parameter has no annotation.
     """
     name = function.__name__
     description = inspect.getdoc(function) or ""
@@ -135,19 +146,23 @@ def tool(function: Callable[..., object]) -> Tool:
 
 
 class Toolbox:
-    """The tools of one turn, by name. Raises ValueError if two share a name."""
+    """The tools of one turn, by name.
+
+    Raises:
+        ValueError: two tools share a name.
+    """
 
     def __init__(self, tools: Sequence[Tool] = ()) -> None:
-        self.tools: Mapping[str, Tool] = {item.name: item for item in tools}
+        self.tools: Mapping[str, Tool] = {tool.name: tool for tool in tools}
         if len(self.tools) < len(tools):
-            raise ValueError(f"two tools share a name: {[item.name for item in tools]}")
+            raise ValueError(f"two tools share a name: {[tool.name for tool in tools]}")
 
     def offered_in(self, run: Run) -> "Toolbox":
         """Return the tools that are offered in the turn of a run."""
         offered = []
-        for item in self.tools.values():
-            if item.is_offered(run):
-                offered.append(item)
+        for tool in self.tools.values():
+            if tool.is_offered(run):
+                offered.append(tool)
         return Toolbox(offered)
 
     async def call(
@@ -155,15 +170,15 @@ class Toolbox:
     ) -> ToolResult:
         """Run one call within the limits of `run`, on a span of its own.
 
-        A prefetch is a call that was not made by the model.
+        `is_prefetch` marks a call that the code makes before the model is asked.
         """
         if run.usage.tool_calls >= run.limits.tool_calls:
             return _failed(
                 "limit", "the limit of tool calls is reached; answer with what is known"
             )
         run.usage.tool_calls += 1
-        called_tool = self.tools.get(tool_call.name)
-        name = "unknown" if called_tool is None else called_tool.name
+        tool = self.tools.get(tool_call.name)
+        name = "unknown" if tool is None else tool.name
         metadata: dict[str, object] = {
             "step": run.usage.requests,
             "call_id": tool_call.id,
@@ -173,14 +188,12 @@ class Toolbox:
         with run.span.child(
             f"tool.{name}", "tool", input=tool_call.arguments, metadata=metadata
         ) as span:
-            if called_tool is None:
+            if tool is None:
                 names = ", ".join(self.tools) or "none"
                 problem = f"there is no tool {quoted(tool_call.name)}. Tools: {names}"
                 result = _failed("unknown_tool", problem)
             else:
-                result = await _execute(
-                    called_tool, tool_call.arguments, run.for_tool(span)
-                )
+                result = await _execute(tool, tool_call.arguments, run.for_tool(span))
             span.update(output=result.text)
             if result.error_type:
                 run.usage.tool_errors += 1
@@ -188,7 +201,7 @@ class Toolbox:
         return result
 
 
-async def _execute(called_tool: Tool, arguments: str, run: Run) -> ToolResult:
+async def _execute(tool: Tool, arguments: str, run: Run) -> ToolResult:
     """Run a tool within its time limit; return a failure as a result."""
     if len(arguments) > size_limits.ARGUMENT_CHARS:
         problem = (
@@ -197,14 +210,14 @@ async def _execute(called_tool: Tool, arguments: str, run: Run) -> ToolResult:
         return _failed("invalid_arguments", problem)
     normalized = _normalize_arguments(arguments)
     try:
-        parsed = called_tool.arguments_model.model_validate_json(normalized)
+        parsed = tool.arguments_model.model_validate_json(normalized)
     except ValidationError as error:
         return _failed("invalid_arguments", describe_validation_error(error))
-    seconds = min(called_tool.seconds or run.limits.tool_seconds, run.seconds_left)
+    seconds = min(tool.seconds or run.limits.tool_seconds, run.seconds_left)
     max_chars = run.limits.result_chars
     try:
         async with asyncio.timeout(seconds) as limit:
-            output = await called_tool.function(parsed, run)
+            output = await tool.function(parsed, run)
         if not isinstance(output, ToolOutput):
             output = ToolOutput(output)
         text = as_text(output.content, max_chars)
@@ -212,17 +225,22 @@ async def _execute(called_tool: Tool, arguments: str, run: Run) -> ToolResult:
     except ToolError as error:
         return _failed("tool_error", as_text(str(error), max_chars))
     except Exception as error:
-        if limit.expired():  # our limit, not a TimeoutError that the tool raised itself
-            return _failed(
-                "timeout", f"{called_tool.name} took longer than {seconds:g} s"
-            )
-        error_type = log_failure(f"tool {called_tool.name} failed", error)
-        problem = f"{called_tool.name} failed ({error_type}); answer without it or try differently"
+        # A tool may also raise a TimeoutError of its own, within our limit.
+        if limit.expired():
+            return _failed("timeout", f"{tool.name} took longer than {seconds:g} s")
+        log_failure(f"tool {tool.name} failed", error)
+        error_type = type(error).__name__
+        problem = (
+            f"{tool.name} failed ({error_type}); answer without it or try differently"
+        )
         return _failed(error_type, problem)
 
 
 def _normalize_arguments(arguments: str) -> str:
-    """Remove nulls, which some servers force the model to fill in; turn empty text into `{}`."""
+    """Return the arguments without nulls, and `{}` if there are none.
+
+    Some servers force a model to write all arguments, and null for those that it does not need.
+    """
     if arguments.strip() in {"", "null"}:
         return "{}"
     if "null" not in arguments:
@@ -240,7 +258,7 @@ def _failed(error_type: str, problem: str) -> ToolResult:
 
 
 def as_text(content: object, max_chars: int) -> str:
-    """Return a tool's content as the model reads it: text or JSON, cut at a sentence boundary."""
+    """Return a tool's content as text or JSON, cut at the end of a sentence if it is too long."""
     if not isinstance(content, str):
         plain = to_jsonable_python(content, exclude_none=True)
         content = json.dumps(plain, ensure_ascii=False, separators=(",", ":"))
@@ -256,7 +274,8 @@ def as_text(content: object, max_chars: int) -> str:
 def _schema_of(arguments: type[BaseModel]) -> Mapping[str, Any]:
     """Return the schema of a tool's arguments, with enums inlined.
 
-    Titles, lengths, empty defaults, nulls and the class docstring cost tokens, and are left out.
+    Titles, lengths, empty defaults, nulls and the docstring of the class are left out: they cost
+    tokens and do not help the model.
     """
     schema = arguments.model_json_schema()
     schema.pop("description", None)
@@ -274,27 +293,42 @@ def _schema_of(arguments: type[BaseModel]) -> Mapping[str, Any]:
 
 
 def _slim(node: Any, enums: Mapping[str, Any]) -> Any:
-    """Inline enums and drop costly keywords."""
+    """Return a part of a schema with enums inlined, and without useless keywords and nulls."""
     if isinstance(node, list):
         return [_slim(item, enums) for item in node]
     if not isinstance(node, dict):
         return node
     node = _without_null(node)
-    if enum := enums.get(node.get("$ref", "")):
-        inlined = {"enum": enum["enum"]}
-        if "type" in enum:  # an enum of mixed values has none
-            inlined["type"] = enum["type"]
-        node = inlined | node
-        del node["$ref"]
-    return {
-        key: _slim(value, enums)
-        for key, value in node.items()
-        if not _is_costly(key, value)
-    }
+    enum = enums.get(node.get("$ref", ""))
+    if enum is not None:
+        node = _inline_enum(node, enum)
+    slim = {}
+    for key, value in node.items():
+        if not _is_useless(key, value):
+            slim[key] = _slim(value, enums)
+    return slim
+
+
+def _inline_enum(reference: dict[str, Any], enum: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a reference to an enum with the values of the enum in place of its name.
+
+    The other keywords of the reference, such as its description, are kept.
+    """
+    inlined = {"enum": enum["enum"]}
+    if "type" in enum:  # an enum of mixed values has no type
+        inlined["type"] = enum["type"]
+    for key, value in reference.items():
+        if key != "$ref":
+            inlined[key] = value
+    return inlined
 
 
 def _without_null(node: dict[str, Any]) -> dict[str, Any]:
-    """Return a schema without null among its alternatives, unfolded if one of them is left."""
+    """Return a schema without null among its alternatives.
+
+    If only one alternative is left, the schema itself becomes that alternative:
+    `{"anyOf": [{"type": "string"}, {"type": "null"}]}` becomes `{"type": "string"}`.
+    """
     alternatives = [
         schema for schema in node.get("anyOf", ()) if schema != {"type": "null"}
     ]
@@ -304,12 +338,13 @@ def _without_null(node: dict[str, Any]) -> dict[str, Any]:
         return node | {"anyOf": alternatives}
     others = {key: value for key, value in node.items() if key != "anyOf"}
     only: dict[str, Any] = alternatives[0]
+    # The keywords beside "anyOf", such as the description, override those of the alternative.
     return only | others
 
 
-def _is_costly(key: str, value: object) -> bool:
-    """Return True if a keyword of a schema says nothing that the model needs."""
+def _is_useless(key: str, value: object) -> bool:
+    """Return whether a keyword of a schema says nothing that the model needs."""
     if key == "default":
         return value in (None, [], "")
-    # A property may be called "title" too: its value is then a schema.
-    return key in DROPPED_KEYWORDS and isinstance(value, str | int)
+    # An argument may be called "title" too. Then the value is a schema, not a text or a number.
+    return key in USELESS_KEYWORDS and isinstance(value, str | int)

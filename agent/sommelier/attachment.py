@@ -251,7 +251,7 @@ class Attachment(BaseModel):
             NoArguments,
             read_pictures,
             prompt_line=READ_LINE,
-            progress_text="reading_pictures",
+            progress_name="reading_pictures",
         )
 
 

@@ -75,7 +75,7 @@ def wine_tools(catalogue: Catalogue) -> list[Tool]:
             SEARCH_DESCRIPTION,
             WineQuery,
             search_wines,
-            progress_text="searching",
+            progress_name="searching",
             is_offered=may_recommend_any_wine,
         ),
         Tool(
@@ -83,7 +83,7 @@ def wine_tools(catalogue: Catalogue) -> list[Tool]:
             GET_DESCRIPTION,
             GetWineArguments,
             get_wine,
-            progress_text="looking",
+            progress_name="looking",
             is_offered=may_recommend_any_wine,
         ),
     ]

@@ -201,14 +201,14 @@ def test_every_sentence_is_used() -> None:
     assert [name for name in rest if not name.startswith(COMPOSED_NAME_PREFIXES)] == []
 
 
-def test_every_progress_text_of_a_tool_is_a_sentence() -> None:
+def test_every_progress_name_of_a_tool_is_a_sentence() -> None:
     nodes = [
         node
         for path in SOURCES
         for node in ast.walk(ast.parse(path.read_text("utf-8")))
     ]
     keywords = [node for node in nodes if isinstance(node, ast.keyword)]
-    values = [keyword.value for keyword in keywords if keyword.arg == "progress_text"]
+    values = [keyword.value for keyword in keywords if keyword.arg == "progress_name"]
     names = [value.value for value in values if isinstance(value, ast.Constant)]
     assert len(names) == len(values) > 0
     assert NAMES.keys() >= {*names}
