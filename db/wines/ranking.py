@@ -23,7 +23,6 @@ import zlib
 from bisect import bisect
 from collections import Counter
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from itertools import groupby
 from math import inf
 from operator import itemgetter
 from statistics import median
@@ -312,21 +311,36 @@ def _grape_points(grapes: set[str]) -> Key:
     return points
 
 
-def rank_by_preference(
+def group_equals(
     candidates: Sequence[Candidate], query: WineQuery
-) -> list[tuple[Ranks, Candidate]]:
-    """Return the candidates in order, each with its sort key.
+) -> Sequence[Sequence[Entry]]:
+    """Return the wines in groups that are equally good, the best group first.
 
-    Wines that the text names come first, and expensive ones last. The first ranks and the points
-    for soft filters count more than that. If the query orders wines by price, by a name or by
-    another wine, the candidates keep their order.
+    The candidates are in the order of their ranks. Unless the query orders them by a price, a name
+    or another wine, those named in the text come first and expensive ones last.
     """
-    if query.order != "match" or query.name or query.like:
-        return [((), candidate) for candidate in candidates]
+    preferences: Sequence[Ranks] = [()] * len(candidates)
+    if query.order == "match" and not query.name and not query.like:
+        preferences = _find_preferences(candidates, query)
+    preferred = zip(preferences, candidates, strict=True)
+    groups: dict[tuple[Ranks, Ranks], list[Entry]] = {}
+    for preference, candidate in sorted(preferred, key=itemgetter(0)):
+        group = groups.setdefault((preference, candidate.ranks), [])
+        group.append(candidate.entry)
+    return list(groups.values())
+
+
+def _find_preferences(
+    candidates: Sequence[Candidate], query: WineQuery
+) -> Sequence[Ranks]:
+    """Return the ranks of each candidate by whether the text names it and whether it is expensive.
+
+    The first ranks and the points for soft filters count more than that.
+    """
     naming_words = _find_naming_words(query.text)
     max_price = _find_expensive_price(candidates, query)
     has_points = any(getattr(query, name) for name in query.soft)
-    ranked: list[tuple[Ranks, Candidate]] = []
+    preferences: list[Ranks] = []
     for candidate in candidates:
         entry = candidate.entry
         points = candidate.points if has_points else 0.0
@@ -335,9 +349,8 @@ def rank_by_preference(
             words = split_words(f"{entry.name} {entry.wine.producer} {entry.origin}")
             named_words = len(naming_words.intersection(words))
         is_expensive = entry.price is not None and entry.price > max_price
-        ranks = (*candidate.first, points, -named_words, is_expensive)
-        ranked.append((ranks, candidate))
-    return sorted(ranked, key=itemgetter(0))
+        preferences.append((*candidate.first, points, -named_words, is_expensive))
+    return preferences
 
 
 def _find_expensive_price(candidates: Sequence[Candidate], query: WineQuery) -> float:
@@ -363,8 +376,8 @@ def _find_naming_words(text: str) -> set[str]:
     return {*extract_words(text)} - FILTER_WORDS
 
 
-def choose_varied(ranked: Sequence[tuple[Ranks, Candidate]], limit: int) -> list[Entry]:
-    """Return the first `limit` wines. Among equally ranked ones, prefer those that add variety."""
+def choose_varied(groups: Sequence[Sequence[Entry]], limit: int) -> list[Entry]:
+    """Return the first `limit` wines; of a group, those first that add variety."""
     chosen: list[Entry] = []
     trait_counts: Counter[tuple[str, object]] = Counter()
 
@@ -375,12 +388,8 @@ def choose_varied(ranked: Sequence[tuple[Ranks, Candidate]], limit: int) -> list
         # Place and price band count the same. If their sums are equal, the band decides.
         return producer, place + band, band, is_alcohol_free
 
-    def all_ranks(item: tuple[Ranks, Candidate]) -> tuple[Ranks, Ranks]:
-        ranks, candidate = item
-        return ranks, candidate.ranks
-
-    for _, equals in groupby(ranked, key=all_ranks):
-        remaining = [candidate.entry for _, candidate in equals]
+    for group in groups:
+        remaining = list(group)
         while remaining and len(chosen) < limit:
             entry = min(remaining, key=count_repeats)
             remaining.remove(entry)

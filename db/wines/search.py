@@ -13,7 +13,7 @@ from agent.sommelier.wine import NON_VEGAN_ALLERGENS, Wine
 from db.wines.entries import Entry, make_entry, put_offer_first
 from db.wines.filters import Filters, build_filters
 from db.wines.names import NameIndex
-from db.wines.ranking import choose_varied, extract_words, find_best, rank_by_preference
+from db.wines.ranking import choose_varied, extract_words, find_best, group_equals
 from db.word_index import WordIndex
 
 MIN_WINES: Final = 3
@@ -56,8 +56,8 @@ class WineIndex:
         chosen: list[Entry] = []
         for group in _split_by_allergens(found, query, narrowing.soft):
             best = find_best(group, query, narrowing.soft, matches or {}, like)
-            ranked = rank_by_preference(best, query)
-            chosen += choose_varied(ranked, query.limit - len(chosen))
+            equals = group_equals(best, query)
+            chosen += choose_varied(equals, query.limit - len(chosen))
         result = WineSearchResult(
             wines=tuple([entry.wine for entry in chosen]),
             total=len(found),
