@@ -448,7 +448,8 @@ async def answer_or_apologize(run: Run, make_reply: ReplyFunction) -> Reply:
         if reply.text.strip():
             return reply
     except Exception as error:
-        error_types = (log_failure("A turn failed", error),)
+        log_failure("A turn failed", error)
+        error_types = (type(error).__name__,)
     finally:
         # Also runs if the turn is cancelled.
         usage = run.usage

@@ -1,8 +1,10 @@
 """The schema: which one a database has, whether this release runs on it, and how to upgrade it.
 
-Migrations expand first and contract later: a migration adds what a release needs, so the release
-before runs on; what nobody reads any more goes a release later, and that migration raises
-`oldest_revision`. During a rollout replicas of both releases therefore use one database.
+During a rollout, replicas of two releases use one database. Therefore migrations expand first and
+contract later. The migration of a release only adds what the release needs, so the release before
+still runs on the schema. What no release reads any more is removed by the migration of a later
+release. That migration also raises `oldest_revision`, the revision of the oldest release that still
+runs on the schema.
 """
 
 from enum import Enum
@@ -28,23 +30,22 @@ class SchemaState(Enum):
     OLDER = "older"
     NEWEST = "newest"
     NEWER = "newer"
-    """Of a later release that keeps what this release needs."""
+    """The schema of a later release, on which this release runs too."""
     UNSUPPORTED = "unsupported"
-    """Of a later release that does not, or of another program."""
+    """The schema of a later release on which this release does not run, or of another program."""
 
 
 class Schema(NamedTuple):
-    """The schema of a database: its `revision` is None if the database is empty.
-
-    `oldest_revision` is that of the oldest release that runs on it, "" if none is stored.
-    """
+    """The schema of a database."""
 
     revision: str | None
+    """The newest migration that was applied; None if the database is empty."""
     oldest_revision: str = ""
+    """The newest migration of the oldest release that runs on the schema; "" if none is stored."""
 
     @property
     def state(self) -> SchemaState:
-        """Compare the schema with the one that this release needs."""
+        """Return how the schema relates to the one that this release needs."""
         newest = newest_revision()
         if self.revision is None:
             return SchemaState.EMPTY
@@ -52,6 +53,7 @@ class Schema(NamedTuple):
             return SchemaState.NEWEST
         if self.revision in list_revisions():
             return SchemaState.OLDER
+        # Revisions are numbered with three digits, so their order is that of their texts.
         if self.oldest_revision and self.oldest_revision <= newest:
             return SchemaState.NEWER
         return SchemaState.UNSUPPORTED
@@ -64,7 +66,8 @@ def list_revisions() -> tuple[str, ...]:
     revisions: list[str] = []
     for file in folder.iterdir():
         revision, _, _ = file.name.partition("_")
-        if file.name.endswith(".py") and revision:  # not `__init__.py`
+        # The file of a revision has a name such as `a012_stock.py`; `__init__.py` has no revision.
+        if file.name.endswith(".py") and revision:
             revisions.append(revision)
     return tuple(sorted(revisions))
 
@@ -82,7 +85,7 @@ async def find_schema(engine: AsyncEngine) -> Schema:
     """
     try:
         async with engine.connect() as connection:
-            return await _find_schema(connection)
+            return await _read_schema(connection)
     except (DBAPIError, OSError) as error:
         reason = _find_reason(error)
         if engine.url.password:
@@ -93,7 +96,7 @@ async def find_schema(engine: AsyncEngine) -> Schema:
 
 
 def _find_reason(error: Exception) -> str:
-    """Return the first line of what a driver says of an error, or else the kind of the error."""
+    """Return the first line of the driver's message, or the type of the error if it has none."""
     cause: BaseException = error
     if isinstance(error, DBAPIError) and error.orig:
         cause = error.orig
@@ -101,7 +104,9 @@ def _find_reason(error: Exception) -> str:
     return first_line.rstrip(".") or type(cause).__name__
 
 
-async def _find_schema(connection: AsyncConnection) -> Schema:
+async def _read_schema(connection: AsyncConnection) -> Schema:
+    """Return the schema of the database to which a connection leads."""
+
     def list_tables(connection: sa.Connection) -> list[str]:
         return sa.inspect(connection).get_table_names()
 
@@ -125,25 +130,25 @@ def check_schema(schema: Schema, url: sa.URL) -> None:
     """
     if schema.state in (SchemaState.EMPTY, SchemaState.OLDER):
         raise DatabaseUnusable(
-            f"The database is at revision {schema.revision or 'none'}, this version needs "
-            f"{newest_revision()}: run `sommelier db upgrade`."
+            f"The database is at revision {schema.revision or 'none'}, but this release needs "
+            f"{newest_revision()}. Run `sommelier db upgrade`."
         )
     if schema.state is SchemaState.UNSUPPORTED:
         needed = ""
         if schema.oldest_revision:
-            needed = f", which needs {schema.oldest_revision}"
+            needed = f" and needs a release that knows {schema.oldest_revision}"
         raise DatabaseUnusable(
-            f"The tables of the database {mask_url(url)} were made by another release (revision "
-            f"{schema.revision!r}{needed}; this one knows up to {newest_revision()}). Start that "
-            "release, restore a backup from before its upgrade, or set DATABASE_URL to a new "
-            "database."
+            f"Another release has made the tables of the database {mask_url(url)}. The database is "
+            f"at revision {schema.revision!r}{needed}; this release knows revisions up to "
+            f"{newest_revision()}. Start the other release, restore a backup from before its "
+            "upgrade, or set DATABASE_URL to a new database."
         )
 
 
 async def upgrade_schema(engine: AsyncEngine) -> None:
-    """Migrate to the newest schema in one transaction. Concurrent migrations wait for it.
+    """Migrate to the newest schema in one transaction, for which concurrent migrations wait.
 
-    A later release's schema stays as it is if this release runs on it.
+    The schema of a later release stays as it is if this release runs on it.
 
     Raises:
         DatabaseUnusable: connecting failed, or another release made the tables.
@@ -153,25 +158,26 @@ async def upgrade_schema(engine: AsyncEngine) -> None:
         check_schema(schema, engine.url)
         return
     async with engine.begin() as connection:
-        # Take the lock before calling alembic: its state is global, so even within one process,
-        # only one task may run it.
+        # Take the lock before calling alembic. The state of alembic is global, so only one task may
+        # run it, even within one process.
         if engine.dialect.name == "sqlite":
             await connection.exec_driver_sql("BEGIN IMMEDIATE")
         else:
             lock = sa.func.pg_advisory_xact_lock(MIGRATION_LOCK)
             await connection.execute(sa.select(lock))
         # Another process may have upgraded while this one waited.
-        schema = await _find_schema(connection)
+        schema = await _read_schema(connection)
         if schema.state in (SchemaState.EMPTY, SchemaState.OLDER):
             await connection.run_sync(_upgrade)
 
 
 def _upgrade(connection: sa.Connection) -> None:
-    # Slow to import, and only needed once per release.
+    """Run all migrations that the database lacks."""
+    # Alembic is slow to import, and only needed once per release.
     from alembic import command  # noqa: PLC0415
     from alembic.config import Config  # noqa: PLC0415
 
-    # % starts an interpolation.
+    # In alembic's options, % starts an interpolation.
     folder = str(resources.files("migrations")).replace("%", "%%")
     config = Config(attributes={"connection": connection})
     config.set_main_option("script_location", folder)

@@ -136,14 +136,13 @@ class Stopped(LimitReached):
     outcome: ClassVar[ResponseOutcome] = "stopped"
 
 
-def log_failure(what: str, error: BaseException) -> str:
-    """Log a failure by type and place, since its text may hold a secret; return the type's name."""
+def log_failure(what: str, error: BaseException) -> None:
+    """Log the type and the place of an error. Its text is not logged: it may hold a secret."""
     error_type = type(error).__name__
     place = ""
     if frames := traceback.extract_tb(error.__traceback__):
         place = f" at {frames[-1].filename}:{frames[-1].lineno}"
     log.error("%s: %s%s", what, error_type, place)
-    return error_type
 
 
 def describe_validation_error(error: ValidationError) -> str:

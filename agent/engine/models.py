@@ -153,7 +153,8 @@ class ModelChain:
         except TimeoutError:
             raise DeadlinePassed("the time of this turn is used up") from None
         except Exception as error:  # of a model that is no LLMService
-            kind = log_failure("a model failed", error)
+            log_failure("a model failed", error)
+            kind = type(error).__name__
             raise ModelRejected(f"the model failed ({kind})") from None
 
     def _count(

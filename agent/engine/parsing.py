@@ -211,7 +211,8 @@ def _read(text: str, contract: OutputContract[T]) -> ParseResult[T]:
     except ValueError as error:
         failure = AnswerError.INVALID_JSON, str(error)
     except Exception as error:  # of a validator, or of the contract's `read_text`
-        name = log_failure("an answer could not be read", error)
+        log_failure("an answer could not be read", error)
+        name = type(error).__name__
         problem = f"the answer could not be read ({name}); answer differently"
         failure = AnswerError.SCHEMA, problem
     if CALL_MARK.search(text):
@@ -350,7 +351,8 @@ async def _check(
     except ValueError as error:
         problem = clip(str(error), SHOWN_ERROR_CHARS)
     except Exception as error:
-        name = log_failure("a rule of the contract failed", error)
+        log_failure("a rule of the contract failed", error)
+        name = type(error).__name__
         problem = f"the answer could not be checked ({name}); answer differently"
     if not problem and text.strip():
         return ParseResult(text, contract.ids(answer), answer=answer)

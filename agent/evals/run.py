@@ -87,7 +87,8 @@ class Variant:
         try:
             await self._converse(result, title)
         except Exception as error:
-            result.failure = log_failure(f"case {case.id} failed", error)
+            log_failure(f"case {case.id} failed", error)
+            result.failure = type(error).__name__
             result.marks = {"answered": Mark(0, f"failed: {result.failure}")}
         if result.traces:
             for score in _make_scores(result):

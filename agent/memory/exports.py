@@ -1,7 +1,9 @@
-"""Read what `/export` has written of a user's memory, so that another bot can store it.
+"""Read the memory of a user from the file that `/export` has written, so that a bot can store it.
 
-The exports of all releases are read: until 0.2.0 settings and ratings were rows of `facts`.
-Conversations are not read, nor concerns: they expire, and only a press of the user lifts one.
+The files of all releases are read. Until 0.2.0, settings and ratings were rows of `facts`.
+
+Conversations and concerns are not read. Concerns expire by themselves, and only a press of the user
+may end one earlier, so a file must neither bring one back nor end one.
 """
 
 import json
@@ -31,9 +33,12 @@ CHOICES: Final[Mapping[str, Sequence[str]]] = {
     "aloud": ("on", "off"),
     "reminders": ("off",),
 }
-"""The values of settings, but for languages and the age."""
-LANGUAGES: Final = ("language", "written")
-"""The settings whose value is a language."""
+"""The possible values of settings, except the languages and the age.
+
+Reminders are on without a setting, so "on" is never stored.
+"""
+LANGUAGE_SETTINGS: Final = ("language", "written")
+"""The names of the settings whose value is a language."""
 
 Row = dict[str, Any]
 T = TypeVar("T")
@@ -53,11 +58,11 @@ class TasteRating(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exported:
-    """The memory of a user, as an export has it."""
+    """The memory of a user in an export."""
 
     user_id: int
     facts: tuple[Fact, ...]
-    """The settings are among them."""
+    """The facts that the user has stated, and the settings."""
     items: tuple[CellarItem, ...]
     drinks: tuple[Drink, ...]
     ratings: tuple[TasteRating, ...]
@@ -104,10 +109,10 @@ class _Drink(BaseModel):
 
 
 def read_export(data: bytes) -> Exported:
-    """Return the memory of the user of an export.
+    """Return the memory of the user whose export this is.
 
     Raises:
-        NotAnExport: it is not JSON, not an export, or not one of a single user.
+        NotAnExport: the data is not JSON, not an export, or the export of several users.
     """
     reader = _Reader(_read_tables(data))
     user_id = reader.find_user()
@@ -138,7 +143,7 @@ def _read_tables(data: bytes) -> dict[str, list[Row]]:
 
 
 class _Reader:
-    """Reads the rows of tables, and counts those that it cannot read."""
+    """Reads the rows of the tables, and counts the rows that it cannot read."""
 
     def __init__(self, tables: dict[str, list[Row]]) -> None:
         self.tables = tables
@@ -155,12 +160,13 @@ class _Reader:
                 return user_id
             case []:
                 raise NotAnExport("it has no taste, cellar or settings")
-        raise NotAnExport("it is not that of one user")
+        raise NotAnExport("it does not belong to a single user")
 
     def read(self, table: str, convert: Callable[[Row], T | None]) -> list[T]:
-        """Return the converted rows of a table.
+        """Return the results of `convert` for the rows of a table.
 
-        `convert` returns None for a row that another one converts.
+        A row for which `convert` returns None is left out: it is not for this function. A row for
+        which `convert` raises an error is counted as unreadable.
         """
         read = []
         for row in self.tables.get(table, ()):
@@ -175,6 +181,11 @@ class _Reader:
 
 
 def _to_fact(row: Row) -> Fact | None:
+    """Return a fact that the user has stated, or None for a row of another kind.
+
+    Raises:
+        ValueError: the value is not possible for this kind of fact.
+    """
     if row.get("kind") not in STATED_KINDS:
         return None
     fact = _Fact.model_validate(row)
@@ -183,24 +194,33 @@ def _to_fact(row: Row) -> Fact | None:
             return Fact("allergy", fact.value, fact.said)
         case "hate" | "like" if parse_taste(fact.value):
             return Fact(fact.kind, fact.value, fact.said)
-        case "budget" if _is_budget(fact.value):
+        case "budget" if _is_possible_budget(fact.value):
             return Fact("budget", fact.value, fact.said)
         case "note":
             return Fact("note", fact.value, fact.said)
-    raise ValueError(fact.kind)
+    raise ValueError(f"this is not the value of a fact of the kind {fact.kind}")
 
 
-def _is_budget(value: str) -> bool:
-    low, high, _ = parse_budget(value)  # raises ValueError
+def _is_possible_budget(value: str) -> bool:
+    """Return whether the limits of a budget are possible prices.
+
+    Raises:
+        ValueError: the value is not a budget.
+    """
+    low, high, _ = parse_budget(value)
     limits = (low or 0, high or 0)
     return min(limits) >= 0 and max(limits) <= MAX_PRICE
 
 
 def _to_setting(row: Row) -> Fact | None:
-    """Return a setting; None for one that is only known here, or that a press must confirm."""
+    """Return a setting, or None if it is not to be stored.
+
+    None is returned for a setting that this bot does not know, and for one that only a press of the
+    user may change, such as that they are of age.
+    """
     setting = _Setting.model_validate(row)
     choices = CHOICES.get(setting.name, ())
-    if setting.name in LANGUAGES:
+    if setting.name in LANGUAGE_SETTINGS:
         choices = ("auto", *languages())
     stored = f"{setting.name}={setting.value}"
     if setting.value in choices or stored == UNDER_AGE_SETTING:
@@ -209,6 +229,7 @@ def _to_setting(row: Row) -> Fact | None:
 
 
 def _to_old_setting(row: Row) -> Fact | None:
+    """Return the setting of a row of `facts`, whose value is `NAME=VALUE`."""
     if row.get("kind") != "setting":
         return None
     name, _, value = str(row.get("value")).partition("=")
@@ -223,6 +244,7 @@ def _to_rating(row: Row) -> TasteRating | None:
 
 
 def _to_old_rating(row: Row) -> TasteRating | None:
+    """Return the rating of a row of `facts`, in which `said` is "+" or "-"."""
     if row.get("kind") != "rated":
         return None
     is_liked = row.get("said") == "+"
@@ -231,23 +253,32 @@ def _to_old_rating(row: Row) -> TasteRating | None:
 
 def _to_item(row: Row) -> CellarItem:
     bottle = _Bottle.model_validate(row)
-    # The key is made anew: earlier releases made others of some labels.
-    facts = bottle.model_dump(exclude={"wine", "count"})
-    return to_cellar_item(_to_wine(bottle.wine), bottle.count, **facts)
+    # Make the key from the label again: for some labels, earlier releases made another key.
+    wine = _to_wine(bottle.wine)
+    other_fields = bottle.model_dump(exclude={"wine", "count"})
+    return to_cellar_item(wine, bottle.count, **other_fields)
 
 
 def _to_drink(row: Row) -> Drink:
     drink = _Drink.model_validate(row)
-    item = to_cellar_item(_to_wine(drink.wine), 0)
+    # An opened bottle has the same key and the same fields of its wine as an item of the cellar.
+    opened = to_cellar_item(_to_wine(drink.wine), count=0)
     at = drink.at
     if at.tzinfo is None:
         at = at.replace(tzinfo=UTC)
     return Drink(
-        key=item.key, wine=item.wine, at=at, rating=drink.rating, note=drink.note
+        key=opened.key, wine=opened.wine, at=at, rating=drink.rating, note=drink.note
     )
 
 
 def _to_wine(fields: Mapping[str, Any]) -> Wine:
+    """Return the wine of a bottle.
+
+    Raises:
+        ValueError: the fields are too long, or not those of a wine.
+    """
     if len(json.dumps(fields)) > MAX_WINE_CHARS:
         raise ValueError("the wine is too long")
-    return to_wine(CellarItem(key="", wine=fields, count=0))
+    # Wines are read from items of the cellar; the key and the count do not matter here.
+    item = CellarItem(key="", wine=fields, count=0)
+    return to_wine(item)

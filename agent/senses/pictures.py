@@ -1,7 +1,8 @@
 """Read pictures of labels and wine lists with a model, in one request per picture.
 
-A picture's text is untrusted. A line that contains an address or looks like a prompt injection is
-not a wine, and numbers that are not in the line that the model copied are removed.
+The text of a picture is untrusted. A line is not taken for a wine if it has an address or looks
+like a prompt injection. The model copies each line and says what it means. A number that it names
+is removed if the line does not have it.
 """
 
 import asyncio
@@ -14,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from agent import size_limits
 from agent.auto_links import find_auto_links
-from agent.engine.contract import OutputContract, Part
+from agent.engine.contract import Evidence, OutputContract, Part
 from agent.engine.errors import log_failure
 from agent.engine.loop import generate_agentic_response
 from agent.engine.run import Run
@@ -37,13 +38,14 @@ from agent.turn import find_security_flags, get_deps
 
 VISION: Final = "vision"
 """The key of the model for pictures in `Deps.models`."""
-QUESTION: Final = "What stands in this picture?"
+QUESTION: Final = "What does this picture show?"
 ANSWER_REQUESTS: Final = 4
-"""Requests of a turn that are reserved for its answer."""
+"""The requests of a turn that are kept for its answer, and not used for pictures."""
 MIN_ANSWER_TOKENS: Final = 6000
-"""The token limit of a transcription is at least this; wine lists are long."""
+"""The lowest token limit of a transcription, because wine lists are long."""
 ADDRESS_MARKERS: Final = ("://", "www.", "@", "t.me/")
 MAX_NAME_WORDS: Final = 16
+"""A longer name is not the name of a wine, but a sentence."""
 
 Download = Callable[[], Awaitable[str]]
 """Returns a picture as a data URL; raises UnusableFile if it is not available."""
@@ -61,6 +63,7 @@ class PictureText(BaseModel):
     seen: Line = Field(
         default="", description="Of anything else: what it is, in five words."
     )
+    """What the picture shows, if it shows neither labels nor a wine list."""
 
 
 def _find_problem(text: PictureText) -> str | None:
@@ -78,12 +81,17 @@ def _parse_truncated(written: Mapping[str, Any]) -> PictureText | None:
     return PictureText.model_validate({**written, "wines": wines[:-1], "unreadable": 1})
 
 
+def _keep_all(text: PictureText, evidence: Evidence) -> Part[PictureText]:
+    """Return all of a transcription, for the contract: no part of it depends on evidence."""
+    return Part(text)
+
+
 CONTRACT: Final = OutputContract(
     PictureText,
     semantic=_find_problem,
     temperature=0.0,
     read_unfinished=_parse_truncated,
-    keep_valid=lambda text, _: Part(text),
+    keep_valid=_keep_all,
 )
 
 
@@ -103,17 +111,19 @@ async def read_pictures(
 
 
 async def read_picture(run: Run, download: Download) -> PictureText | None:
-    """Return the text of a picture, recorded on a new span; None if an error occurs."""
+    """Return the text of a picture, or None if it cannot be read. Record either on a new span."""
     with run.span.child("read.picture", "span") as span:
+        # The run of a tool has a `Stop` of its own. With that of the turn, /stop ends the reading.
+        picture_run = replace(run.for_tool(span), stop=run.stop)
         try:
             picture = await download()
-            text = await _transcribe(
-                replace(run.for_tool(span), stop=run.stop), picture
-            )
+            text = await _transcribe(picture_run, picture)
+        except UnusableFile as error:
+            span.update(metadata={"error_type": str(error)}, level="WARNING")
+            return None
         except Exception as error:
-            error_type = str(error)
-            if not isinstance(error, UnusableFile):
-                error_type = log_failure("A picture could not be read", error)
+            log_failure("A picture could not be read", error)
+            error_type = type(error).__name__
             span.update(metadata={"error_type": error_type}, level="WARNING")
             return None
         lines = [wine.line for wine in text.wines]
@@ -143,13 +153,14 @@ async def _transcribe(run: Run, picture: str) -> PictureText:
     )
     if response.answer is None:
         raise UnusableFile(response.outcome)
-    return without_guesses(response.answer)
+    return without_invented(response.answer)
 
 
-def without_guesses(text: PictureText) -> PictureText:
-    """Return a transcription without lines that are not wines, and without invented numbers.
+def without_invented(text: PictureText) -> PictureText:
+    """Return a transcription without what the picture may not show.
 
-    Removed lines count as unreadable.
+    Lines that are not wines are removed, and count as unreadable. Numbers that are not in their
+    line are removed, and so is a description that looks like a prompt injection.
     """
     wines = []
     for wine in text.wines[: size_limits.WINES_PER_LIST]:
@@ -165,17 +176,20 @@ def without_guesses(text: PictureText) -> PictureText:
 
 
 def _is_wine(wine: ReadWine) -> bool:
-    """Return True if a line names a wine, without an address or a prompt injection."""
-    name = split_words(wine.name or wine.producer or wine.region)
-    words = split_words(wine.line)
-    if len(name) > MAX_NAME_WORDS or set(name).isdisjoint(words):
+    """Return whether a line names a wine, and has neither an address nor a prompt injection."""
+    name_words = split_words(wine.name or wine.producer or wine.region)
+    if len(name_words) > MAX_NAME_WORDS:
+        return False
+    # The model has invented a name of which no word is in the line.
+    if set(name_words).isdisjoint(split_words(wine.line)):
         return False
     facts = f"{wine.producer}; {wine.name}; {wine.region}"
     text = f"{wine.line} {facts}".lower()
     if any(marker in text for marker in ADDRESS_MARKERS):
         return False
     for link in find_auto_links(facts):
-        # A wine's name may look like a domain; a link with digits is an address or a phone number.
+        # The name of a wine may look like a domain. A link with digits, however, is an address or a
+        # telephone number.
         part = facts[link.start : link.end]
         if any(map(str.isdigit, part)):
             return False
@@ -183,7 +197,7 @@ def _is_wine(wine: ReadWine) -> bool:
 
 
 def _without_invented_numbers(wine: ReadWine) -> ReadWine:
-    """Return a wine with only those numbers that are in its line."""
+    """Return a wine without the numbers that are not in its line."""
     values = {*parse_numbers(wine.line)}
     invented: dict[str, None] = {}
     if wine.vintage is not None:
@@ -201,7 +215,10 @@ def _without_invented_numbers(wine: ReadWine) -> ReadWine:
 async def _merge(
     texts: Sequence[PictureText | None], catalogue: Catalogue, left_out: int
 ) -> Attachment:
-    """Return one attachment with the wines of all lists; if there are none, of all labels."""
+    """Return one attachment with the wines of all wine lists.
+
+    If no picture shows a wine list, the attachment has the wines of all labels.
+    """
     successful = [text for text in texts if text is not None]
     contents = {text.shows for text in successful if text.wines or text.unreadable}
     shows: Contents = "other"
@@ -211,17 +228,17 @@ async def _merge(
         prefix = LIST_ID_PREFIX
     elif "labels" in contents:
         shows = "labels"
-    read = []
+    read_wines = []
     unread: Counter[str] = Counter()
     for text in successful:
         if text.shows == shows:
-            read += text.wines
+            read_wines += text.wines
             unread["lines_unread"] += text.unreadable
     unread["pictures_unread"] = len(texts) - len(successful)
     unread["pictures_left_out"] = left_out
     wines = []
-    for number, wine in enumerate(read[: size_limits.WINES_PER_LIST], start=1):
-        # Replace what the model may have written in these fields.
+    for number, wine in enumerate(read_wines[: size_limits.WINES_PER_LIST], start=1):
+        # The model may have written these fields; they are for the code only.
         fields = {"id": f"{prefix}{number}", "known_id": None, "known": None}
         numbered = wine.model_copy(update=fields)
         wines.append(await with_known_id(numbered, catalogue))

@@ -198,7 +198,8 @@ async def _request(
     try:
         result = await retry(call, max_tries=MAX_TRIES, should_retry=is_worth_a_retry)
     except ModelError as error:
-        error_type = log_failure("An audio request failed", error)
+        log_failure("An audio request failed", error)
+        error_type = type(error).__name__
         metadata = {
             "error_type": error_type,
             "status": error.status,

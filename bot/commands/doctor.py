@@ -14,7 +14,7 @@ import typer
 from pydantic import BaseModel
 from pydantic_core import to_json
 from telegram.constants import ChatAction
-from telegram.error import Forbidden, TelegramError
+from telegram.error import TelegramError
 
 from agent.engine.contract import OutputContract
 from agent.engine.errors import AgentError
@@ -37,6 +37,11 @@ LOWEST_LANGFUSE: Final = (4, 16)
 """The oldest version of Langfuse that was tried (docs/admin.md)."""
 CHECK_SECONDS: Final = 120
 """The time limit of a check. A local model server may have to load the model first."""
+PASSED: Final = "✓"
+SKIPPED: Final = "–"
+FAILED: Final = "✗"
+Check = Callable[[Settings], Awaitable[str]]
+"""Checks a part of the bot, and returns a report."""
 KEY_ADVICE: Final = (
     "set TRACE_USER_KEY (`openssl rand -hex 32`): with the default key, "
     "users can be identified"
@@ -44,7 +49,7 @@ KEY_ADVICE: Final = (
 
 
 class NotConfigured(Exception):
-    """Something is not configured. The text says how to configure it and what happens without."""
+    """Something is not configured. The text says what happens without it, and how to set it."""
 
 
 class PairingAnswer(BaseModel):
@@ -64,7 +69,7 @@ def doctor(
     try:
         settings = open_settings(log_level="CRITICAL")
     except SettingsError as error:
-        typer.echo(f"✗ settings: {error}")
+        typer.echo(f"{FAILED} settings: {error}")
         raise typer.Exit(1) from None
     if print_settings:
         rows = []
@@ -73,7 +78,7 @@ def doctor(
             rows.append((name.upper(), value, field.description or ""))
         print_table(build_table(("Variable", "Value", "What it does"), rows))
         return
-    typer.echo("✓ settings: every value is well-formed")
+    typer.echo(f"{PASSED} settings: every value is well-formed")
     if not asyncio.run(run_checks(settings)):
         raise typer.Exit(1)
 
@@ -93,22 +98,24 @@ async def run_checks(settings: Settings) -> bool:
     """Run the checks in order and print their reports. Return True if none failed."""
     is_healthy = True
     for name, check in CHECKS.items():
-        mark = "✗"
-        try:
-            async with asyncio.timeout(CHECK_SECONDS):
-                report = await check(settings)
-            mark = "✓"
-        except TimeoutError:
-            report = f"no answer within {CHECK_SECONDS} seconds"
-        except NotConfigured as error:
-            mark = "–"
-            report = f"not configured; {error}"
-        except (AgentError, DatabaseUnusable, SettingsError) as error:
-            report = str(error)
+        mark, report = await _run_check(check, settings)
         typer.echo(f"{mark} {name}: {hide_user_info(report)}")
-        if mark == "✗":
+        if mark == FAILED:
             is_healthy = False
     return is_healthy
+
+
+async def _run_check(check: Check, settings: Settings) -> tuple[str, str]:
+    """Run a check, and return the mark of its result and its report."""
+    try:
+        async with asyncio.timeout(CHECK_SECONDS):
+            return PASSED, await check(settings)
+    except NotConfigured as error:
+        return SKIPPED, f"not configured; {error}"
+    except TimeoutError:
+        return FAILED, f"no answer within {CHECK_SECONDS} seconds"
+    except (AgentError, DatabaseUnusable, SettingsError) as error:
+        return FAILED, str(error)
 
 
 async def check_database(settings: Settings) -> str:
@@ -180,10 +187,17 @@ async def check_staff(settings: Settings) -> str:
             await bot.send_chat_action(chat_id, ChatAction.TYPING)
             if chat_id < 0:
                 member = await bot.get_chat_member(chat_id, bot.id)
+                # Only restricted members have this attribute. The others may send messages.
                 if not getattr(member, "can_send_messages", True):
-                    raise Forbidden("the bot may not send messages")
+                    raise SettingsError(
+                        f"the bot cannot write to {chat_id} of STAFF_CHAT_ID, because it is a "
+                        "restricted member there; let it send messages"
+                    )
     except TelegramError as error:
-        advice = "a person must press Start in the bot's chat, a group must have the bot as member"
+        advice = (
+            "if this is a person, they must press Start in the bot's chat; "
+            "if it is a group, the bot must be a member"
+        )
         raise SettingsError(
             f"the bot cannot write to {chat_id} of STAFF_CHAT_ID ({error.message}); {advice}"
         ) from None
@@ -194,6 +208,7 @@ async def check_tools(settings: Settings) -> str:
     """Connect to every MCP server, list the tools, and mark those that ask the user first."""
     if settings.mcp_servers is None:
         raise NotConfigured("the model has no external tools; set MCP_SERVERS")
+    # `open_servers` reads the setting too, but only logs what is wrong with it.
     _, problems = read_servers(settings.mcp_servers.get_secret_value())
     async with open_servers(settings.mcp_servers) as servers:
         for connection in servers.connections:
@@ -222,41 +237,62 @@ async def check_tracing(settings: Settings) -> str:
     if settings.langfuse_keys:
         destination = await _check_langfuse(settings)
     else:
-        async with aclosing(trace_server(settings)) as server:
-            # An empty export tests the address and the headers.
-            await server.export(b"")
-        destination = str(settings.otel_exporter_otlp_endpoint)
-    async with open_engine(settings) as engine:
-        schema = await find_schema(engine)
-        if schema.state is SchemaState.NEWEST:
-            problems = await describe_problems(Sessions(engine))
-            if problems:
-                raise SettingsError(f"traces go to {destination}, but {problems}")
+        destination = await _check_otlp_server(settings)
+    problems = await _find_unsent_traces(settings)
+    if problems:
+        raise SettingsError(f"traces go to {destination}, but {problems}")
     report = f"traces go to {destination}"
     if "trace_user_key" not in settings.model_fields_set:
         report += f"; {KEY_ADVICE}"
     return report
 
 
+async def _find_unsent_traces(settings: Settings) -> str:
+    """Return what is wrong with the traces that wait in the database, or "" if nothing is."""
+    async with open_engine(settings) as engine:
+        schema = await find_schema(engine)
+        if schema.state is not SchemaState.NEWEST:
+            return ""  # their tables may not exist yet
+        return await describe_problems(Sessions(engine))
+
+
+async def _check_otlp_server(settings: Settings) -> str:
+    """Test the address and the headers by an empty export, and return the address."""
+    async with aclosing(trace_server(settings)) as server:
+        await server.export(b"")
+    return str(settings.otel_exporter_otlp_endpoint)
+
+
 async def _check_langfuse(settings: Settings) -> str:
-    """Return the project and the version of the server; raise SettingsError if it is too old."""
+    """Return the names of the projects and the version of the server.
+
+    Raises:
+        SettingsError: the server is too old.
+    """
     client = langfuse_api(settings, LANGFUSE_SECONDS)
     async with aclosing(client), client.limited_request():
         projects = await client.api.projects.get(request_options={"max_retries": 0})
         health = await client.api.health.health(request_options={"max_retries": 0})
     names = ", ".join(project.name for project in projects.data)
-    server = f"{names or settings.langfuse_base_url} (Langfuse {health.version})"
-    numbers: list[int] = []
-    for part in health.version.lstrip("v").split("."):
-        if part.isdecimal():
-            numbers.append(int(part))
-    if numbers and tuple(numbers) < LOWEST_LANGFUSE:
+    description = f"{names or settings.langfuse_base_url} (Langfuse {health.version})"
+    version = _parse_version(health.version)
+    if version and version < LOWEST_LANGFUSE:
         lowest = ".".join(map(str, LOWEST_LANGFUSE))
-        raise SettingsError(f"{server} is too old: update it to {lowest} or later")
-    return server
+        raise SettingsError(f"{description} is too old: update it to {lowest} or later")
+    return description
 
 
-CHECKS: Final[Mapping[str, Callable[[Settings], Awaitable[str]]]] = {
+def _parse_version(text: str) -> tuple[int, ...]:
+    """Return the numbers with which a version begins: (3, 10) for `v3.10.0-rc1`."""
+    numbers: list[int] = []
+    for part in text.lstrip("v").split("."):
+        if not part.isdecimal():
+            break
+        numbers.append(int(part))
+    return tuple(numbers)
+
+
+CHECKS: Final[Mapping[str, Check]] = {
     "database": check_database,
     "model": check_model,
     "Telegram": check_telegram,
