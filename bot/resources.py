@@ -71,14 +71,12 @@ STATS_RETENTION: Final = timedelta(days=90)
 """The time after which the statistics and ratings of turns are deleted."""
 UPDATE_RETENTION: Final = timedelta(days=7)
 """The time after which the record of an answered update is deleted."""
-
-
 REFERRAL_RETENTION: Final = timedelta(days=14)
-"""The time after which a conversation with the staff is deleted, and so has ended."""
+"""The time after which a conversation with the staff is deleted. The deletion also ends it."""
 
 
 class Repositories:
-    """Hold what can be read from a database; none of these writes."""
+    """Holds the objects that read from a database. None of them writes."""
 
     def __init__(self, sessions: Sessions) -> None:
         self.wines = SqlCatalogue(sessions)
@@ -96,8 +94,9 @@ class Repositories:
 
 
 class Stores:
-    """Holds what writes to a database; handlers of messages have none of these.
+    """Holds the objects that write to a database.
 
+    Handlers of messages have none of them, because only the commit of a turn stores something.
     `rows` defines how traces are masked and stored.
     """
 
@@ -128,32 +127,34 @@ class Resources:
     repositories: Repositories
     documents: DocumentStore
     run: Run
-    """The run that the run of every turn is made from."""
+    """The run from which the run of every turn is made."""
     shop_name: str = ""
     has_staff: bool = False
     """Whether users can ask the staff of the shop."""
     finds_places: bool = True
     """Whether users can look for places."""
     search: WebSearch | None = None
-    """Finds places; without it, users get search links."""
+    """Finds places. If it is None, users get search links."""
     transcriber: AudioServer | None = None
+    """Writes down voice messages."""
     speaker: AudioServer | None = None
+    """Reads answers aloud."""
     refinement: bool | None = None
-    """Whether to rewrite questions before a search. None: requests decide; False: never."""
+    """Whether to rewrite questions before a search. If it is None, each request decides."""
     files: FileReader = field(default_factory=FileReader)
     """Reads the files of users."""
     cache: QuoteCache = field(default_factory=QuoteCache)
     help: Help = field(default_factory=Help)
     small: bool = False
-    """Whether the model is small, and so gets a shorter prompt."""
+    """Whether the model is small. A small model gets a shorter prompt."""
 
 
 @asynccontextmanager
 async def open_resources(settings: Settings) -> AsyncIterator[Resources]:
-    """Open all configured resources; close them at the end of the block.
+    """Open all configured resources, and close them at the end of the block.
 
     Raises:
-        DatabaseUnusable: no connection, or a Postgres that was not upgraded.
+        DatabaseUnusable: the database cannot be reached, or is a Postgres that was not upgraded.
         SettingsError: the file of HELP_TEXTS is not valid.
     """
     async with AsyncExitStack() as stack:
@@ -190,7 +191,7 @@ async def open_resources(settings: Settings) -> AsyncIterator[Resources]:
 
 
 def stores_of(settings: Settings, sessions: Sessions) -> Stores:
-    """Return what writes to the database; traces are masked and exported as the settings say."""
+    """Return the stores of a database. They mask and export traces as the settings say."""
     rows = TraceRows(masking_of(settings), settings.sends_traces)
     return Stores(sessions, rows, budgets_of(settings, sessions))
 
@@ -198,7 +199,7 @@ def stores_of(settings: Settings, sessions: Sessions) -> Stores:
 def budgets_of(
     settings: Settings, sessions: Sessions, now: Callable[[], datetime] = utc_now
 ) -> DailyBudgets | None:
-    """Return the daily budgets, which admins do not have; None if none is set."""
+    """Return the daily budgets, which do not apply to admins, or None if no budget is set."""
     person_requests = settings.budget_person_requests
     total_cost_usd = settings.budget_total_cost_usd
     if person_requests is None and total_cost_usd is None:
@@ -215,7 +216,7 @@ def budgets_of(
 
 @asynccontextmanager
 async def open_engine(settings: Settings) -> AsyncIterator[AsyncEngine]:
-    """Open the database without upgrading it; close it at the end of the block."""
+    """Open the database without upgrading it, and close it at the end of the block."""
     engine = create_engine(
         settings.database_url.get_secret_value(), settings.database_pool_size
     )
@@ -227,10 +228,13 @@ async def open_engine(settings: Settings) -> AsyncIterator[AsyncEngine]:
 
 @asynccontextmanager
 async def open_database(settings: Settings) -> AsyncIterator[Sessions]:
-    """Open the database with the schema of this version; add the starter wines and documents.
+    """Open the database, and add the starter wines and documents if it has none.
+
+    An SQLite database is upgraded to the schema of this version. A Postgres must have been upgraded
+    before, because other processes may use it.
 
     Raises:
-        DatabaseUnusable: no connection, or a Postgres that was not upgraded.
+        DatabaseUnusable: the database cannot be reached, or is a Postgres that was not upgraded.
     """
     async with open_engine(settings) as engine:
         if engine.dialect.name == "sqlite":
@@ -248,13 +252,16 @@ async def open_database(settings: Settings) -> AsyncIterator[Sessions]:
 
 @asynccontextmanager
 async def open_embedder(settings: Settings) -> AsyncIterator[Embedder | None]:
-    """Open the embedding model; yield None if none is configured."""
+    """Yield the embedding model, or None if none is configured."""
     async with httpx2.AsyncClient() as http:
         yield embedder_of(settings, http)
 
 
 def models_of(settings: Settings) -> tuple[list[LLMService], dict[str, LLMService]]:
-    """Return the language models in order of preference, and those for quotes and pictures."""
+    """Return the language models in order of preference, and the special models by their task.
+
+    Special models extract quotes and read pictures.
+    """
     models: list[LLMService] = []
     special: dict[str, LLMService] = {}
     if settings.server is not None:
@@ -276,7 +283,7 @@ def model_of(
     server: Server | None = None,
     mode: ResponseMode | None = None,
 ) -> LLMService:
-    """Return a model of a server; the defaults are those of the language models."""
+    """Return a model of a server. `server` and `mode` default to those of the language models."""
     server = server or settings.server or Server()
     return LLMService(
         model=name,
@@ -292,14 +299,18 @@ def run_of(
     models: Sequence[LLMService] = (),
     special: Mapping[str, LLMService] | None = None,
 ) -> Run[Deps]:
-    """Return the run that the runs of turns are made from; `special` models have one use each."""
+    """Return the run from which the runs of turns are made.
+
+    `special` are the models for single tasks, by the task.
+    """
     prices = settings.llm_prices
     for model in models:
         response = LLMResponse(
             model=model.model, usage=TokenUsage(1), base_url=model.base_url
         )
         if find_price(response, prices) is None:
-            assume_price(response)  # logs a warning
+            # Its price is not needed yet, but the owner should read its warning at the start.
+            assume_price(response)
     limits = Limits(
         structured_output_max_retries=settings.structured_output_max_retries,
         cost_usd=settings.turn_max_cost_usd,
@@ -310,7 +321,7 @@ def run_of(
 
 
 def embedder_of(settings: Settings, http: httpx2.AsyncClient) -> Embedder | None:
-    """Return the embedding model; None if none is configured."""
+    """Return the embedding model, or None if none is configured."""
     model = settings.embedding_model
     server = settings.second_server
     if model is None or server is None:
@@ -321,7 +332,7 @@ def embedder_of(settings: Settings, http: httpx2.AsyncClient) -> Embedder | None
 def audio_server(
     settings: Settings, model: str | None, http: httpx2.AsyncClient
 ) -> AudioServer | None:
-    """Return a model for speech; None if the model or its server is not configured."""
+    """Return a model for speech, or None if the model or its server is not configured."""
     server = settings.second_server
     if model is None or server is None:
         return None
@@ -332,7 +343,10 @@ def audio_server(
 
 
 def place_search(settings: Settings, http: httpx2.AsyncClient) -> WebSearch | None:
-    """Return the web search for places: SearXNG, else Brave; None if neither is configured."""
+    """Return the web search for places, or None if none is configured.
+
+    If both SearXNG and Brave are configured, SearXNG is used.
+    """
     if settings.searxng_url is not None:
         return searxng(settings.searxng_url, http)
     if settings.brave_api_key is not None:
@@ -393,7 +407,7 @@ def research_tools(
     *,
     finds_places: bool = True,
 ) -> list[Tool]:
-    """Return the tools that search documents, quotes and places."""
+    """Return the tools that search documents, quote them, and find places."""
     tools = [
         search_documents_tool(documents),
         quote_documents_tool(documents, cache=cache),
@@ -404,7 +418,10 @@ def research_tools(
 
 
 async def delete_old_data(settings: Settings, retention: Retention) -> int:
-    """Delete data older than its retention time; return the number of traces never sent."""
+    """Delete data older than its retention time.
+
+    Return the number of deleted traces that had not been sent to Langfuse.
+    """
     await retention.delete_turns(STATS_RETENTION)
     await retention.delete_messages(timedelta(days=settings.history_days))
     await retention.delete_presses(STATS_RETENTION)

@@ -1,6 +1,7 @@
 """The commit of a turn: one transaction stores all that the turn has collected, or nothing.
 
-It drops what the user asked to forget while the turn ran, and it carries out a press only once.
+It does not store what the user asked to forget while the turn ran, and it carries out a press only
+once.
 """
 
 from collections.abc import Sequence
@@ -32,27 +33,34 @@ AT_ONCE: Final = timedelta(0)
 
 @dataclass(frozen=True, slots=True)
 class Forgotten:
-    """Names what was deleted since a turn was accepted, so that it must not be stored again."""
+    """Says what was forgotten after a turn was accepted. The turn must not store it again."""
 
     conversation: bool = False
+    """Whether the conversation was forgotten."""
     user: bool = False
+    """Whether everything about the user was forgotten."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fence:
-    """Whose data a turn would store, and when it was accepted. `user` is a hash in traces.
+    """Keeps a turn from storing data that the user has asked to forget in the meantime.
 
-    What was forgotten since is not stored, in whatever order the two are committed. On Postgres,
-    locks that last until the commit put the two in order; SQLite has one writer at a time.
+    It does so in whatever order the turn and the deletion are committed. On Postgres, one of them
+    waits for the lock of the other until that is committed. SQLite has one writer at a time anyway.
     """
 
     accepted_at: datetime
+    """When the update of the turn was accepted. Deletions before that do not concern it."""
     chat_id: int = 0
     thread_id: int = 0
     user: str = ""
+    """The hash of the user in traces."""
 
     async def check(self, session: AsyncSession) -> Forgotten:
-        """Return what was forgotten since; call `lock` in the same transaction before."""
+        """Return what was forgotten after the turn was accepted.
+
+        Call `lock` before, in the same transaction.
+        """
         chat = select(ForgottenChatRow.at).where(
             ForgottenChatRow.chat_id == self.chat_id,
             ForgottenChatRow.thread_id == self.thread_id,
@@ -62,11 +70,12 @@ class Fence:
         row = (await session.execute(both)).one()
         chat_at, user_at = row
         return Forgotten(
-            conversation=self._is_before(chat_at),
-            user=self._is_before(user_at),
+            conversation=self._is_older_than(chat_at),
+            user=self._is_older_than(user_at),
         )
 
-    def _is_before(self, forgotten_at: datetime | None) -> bool:
+    def _is_older_than(self, forgotten_at: datetime | None) -> bool:
+        """Return whether the turn was accepted before a deletion, if there was one."""
         return forgotten_at is not None and self.accepted_at <= forgotten_at
 
     async def lock(
@@ -74,8 +83,8 @@ class Fence:
     ) -> None:
         """Take the locks of this conversation and user until the transaction ends.
 
-        Turns share them. A transaction whose `changes` forget takes them alone: it waits for the
-        others to end, and they wait for it.
+        Ordinary turns share the locks. A transaction whose `changes` forget something takes them
+        alone: it waits until the others have ended, and later ones wait for it.
         """
         if session.get_bind().dialect.name == "sqlite":
             return
@@ -89,18 +98,20 @@ class Fence:
 
 @dataclass(frozen=True, slots=True)
 class Press:
-    """A press on a button that may be pressed once; `action` names the button, or its group."""
+    """A press on a button that may be pressed once."""
 
     chat_id: int
     message_id: int
     action: str
+    """The name of the button, or of the group of buttons of which one may be pressed."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Commit:
     """Holds what a turn has collected.
 
-    `carry_out` removes from it what is not stored. Afterwards `outgoing` are to be sent.
+    `carry_out` stores it, and removes from it what may not be stored. Afterwards the messages of
+    `outgoing` are to be sent.
     """
 
     fence: Fence
@@ -115,7 +126,7 @@ class Commit:
     changes: list[StoredChange] = field(default_factory=list)
     messages: list[OutboxRow] = field(default_factory=list)
     added: Sequence[OutboxRow] = ()
-    """Messages that the changes have added, in the last attempt to store them."""
+    """The messages that the changes added when they were last stored."""
 
     @property
     def outgoing(self) -> list[OutboxRow]:
@@ -123,13 +134,16 @@ class Commit:
         return [*self.messages, *self.added]
 
     async def prepare(self, rows: TraceRows) -> None:
-        """Mask and compress the trace; call this before the transaction, for which others wait."""
+        """Mask and compress the trace.
+
+        This takes a while, so call it before the transaction: other writers wait for that.
+        """
         self.prepared_trace = await rows.prepare(self.trace)
 
     async def carry_out(
         self, transaction: Transaction, *, trace_delay: timedelta = AT_ONCE
     ) -> None:
-        """Store everything but the messages; the trace is exported after `trace_delay`."""
+        """Store everything but the messages. The trace may be exported after `trace_delay`."""
         session = transaction.session
         self.added = transaction.messages
         await self.fence.lock(session, self.changes)
@@ -152,26 +166,33 @@ class Commit:
             await change.apply(transaction)
 
     def _drop_all(self) -> None:
-        """Drop everything: the press was carried out by an earlier turn."""
+        """Drop everything, because an earlier turn has carried out the same press."""
         self._drop_record()
         self.changes.clear()
         self.messages.clear()
 
     def _drop_personal(self) -> None:
-        """Drop what is stored of a user; the messages are sent, and refer to no turn."""
+        """Drop what would be stored about the user.
+
+        The messages are still sent, but do not refer to the turn, which is not stored.
+        """
         self._drop_record()
         self.changes[:] = [change for change in self.changes if not change.is_personal]
         for message in self.messages:
             message.turn_id = None
 
     def _drop_record(self) -> None:
+        """Drop the turn itself, its messages in the conversation, and its trace."""
         self.record = None
         self.history = ()
         self.trace = None
         self.prepared_trace = None
 
     async def _save_history(self, transaction: Transaction) -> None:
-        """Store the messages of the turn, under the current id of a group that was migrated."""
+        """Store the question and the answer in the conversation of the chat.
+
+        If the group was replaced by a supergroup in the meantime, store them there.
+        """
         if not self.history or self.record is None:
             return
         session = transaction.session
@@ -202,7 +223,7 @@ async def _find_current_chat(session: AsyncSession, chat_id: int) -> int:
 
 
 async def _claim(transaction: Transaction, press: Press) -> bool:
-    """Store a press; return False if it was stored before."""
+    """Store a press. Return False if an earlier turn has stored it."""
     row = PressRow(
         chat_id=press.chat_id,
         message_id=press.message_id,

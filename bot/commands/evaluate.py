@@ -61,13 +61,17 @@ if TYPE_CHECKING:
 FALLBACK: Final = "fallback"
 """The name of the variant that answers without a model."""
 STARTER_NAME: Final = "starter"
+"""The name of the data set of conversations that comes with the bot."""
 LANGFUSE_PREFIX: Final = "langfuse:"
+"""What the name of a data set in Langfuse begins with on the command line."""
 NO_KEYS: Final = (
     "there are no keys of Langfuse: set LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY"
 )
 SOMMELIER_PROMPT: Final = "sommelier"
 REPOSITORY: Final = "repository"
+"""The name of the source of prompts that this repository contains."""
 INTERRUPTED_STATUS: Final = 130
+"""The exit status after Ctrl+C, as shells use it."""
 
 log = logging.getLogger(__name__)
 
@@ -147,7 +151,11 @@ def run(
 
 
 def _choose_models(settings: Settings, models: Sequence[str] | None) -> Sequence[str]:
-    """Return the models to evaluate; the command fails if one is not the fallback and none runs."""
+    """Return the names of the models to evaluate, without repetitions.
+
+    By default this is the configured model, or the fallback if no server is configured. The command
+    fails if a model was named that needs a server, and none is configured.
+    """
     if not models:
         models = [FALLBACK]
         if settings.server:
@@ -160,23 +168,23 @@ def _choose_models(settings: Settings, models: Sequence[str] | None) -> Sequence
 def _choose_prompts(
     settings: Settings, sources: Sequence[str] | None
 ) -> Mapping[str, Mapping[str, Prompt]]:
-    """Return the prompts of each source, by default those of production."""
+    """Return the prompts of each source. Without sources, return those of production under ""."""
     if not sources:
         return {"": fetch_production_prompts(settings)}
     return {source: read_prompts(settings, source) for source in sources}
 
 
 def label_variant(model: str, source: str) -> str:
-    """Return the name of a variant in reports: its model, and where its prompt is from."""
+    """Return the name of a variant in reports: its model, and the source of its prompts if any."""
     if not source:
         return model
     return f"{model} · {source}"
 
 
 def read_cases(settings: Settings, name: str, limit: int | None) -> Sequence[EvalCase]:
-    """Read conversations from a file or Langfuse. A `limit` takes that many, evenly spread.
+    """Return the conversations of a file or of a data set in Langfuse.
 
-    The command fails if there are none.
+    With a `limit`, return that many, evenly spread over all. The command fails if there are none.
     """
     try:
         if name.startswith(LANGFUSE_PREFIX):
@@ -206,17 +214,21 @@ def _read_langfuse(settings: Settings, name: str) -> list[EvalCase]:
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """The wines and documents for variants; `stack` closes the models of the variants."""
+    """Holds the wines and documents that all variants use, and makes variants."""
 
     settings: Settings
     catalogue: Catalogue
     documents: DocumentStore
     stack: AsyncExitStack
+    """Closes the models of the variants at the end."""
 
     def variant(
         self, model: str, source: str, prompts: Mapping[str, Prompt]
     ) -> Variant:
-        """Return a variant with a model, none for `fallback`, and the prompts of a source."""
+        """Return a variant with a model and the prompts of a source.
+
+        The variant of the model name `fallback` has no model.
+        """
         run = run_of(self.settings, prompts)
         if model != FALLBACK:
             llm = model_of(self.settings, model)
@@ -226,7 +238,10 @@ class Bench:
         return Variant(label, self.sommelier(model), self.catalogue, run)
 
     def sommelier(self, model: str) -> Sommelier:
-        """Return the sommelier for a model, without places, which cost money and change daily."""
+        """Return the sommelier for a model.
+
+        It does not search for places: searches cost money, and their results change daily.
+        """
         settings = self.settings.model_copy(update={"llm_model": model})
         return Sommelier(
             uses_small_model=settings.is_small,
@@ -238,17 +253,17 @@ class Bench:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
-    """Conversations to be answered by each model with each source of prompts."""
+    """Has conversations answered by each model with each source of prompts."""
 
     title: str
     models: Sequence[str]
     prompts_by_source: Mapping[str, Mapping[str, Prompt]]
     cases: Sequence[EvalCase]
     results: list[Result] = field(default_factory=list)
-    """What was answered, in the order in which it was."""
+    """The results so far, in the order in which the answers came."""
 
     async def answer_all(self, bench: Bench, concurrency: int) -> None:
-        """Collect the results; say meanwhile how many there are."""
+        """Collect the results, and meanwhile show on the terminal how many there are."""
         variants: list[Variant] = []
         for model in self.models:
             for source, prompts in self.prompts_by_source.items():
@@ -296,7 +311,7 @@ def _record(
     title: str,
     results: Sequence[Result],
 ) -> None:
-    """Record the results as experiments in Langfuse; warn if that fails."""
+    """Record the results as experiments in Langfuse. If that fails, log a warning."""
     masking = masking_of(settings)
     is_in_langfuse = name.startswith(LANGFUSE_PREFIX)
     dataset = f"sommelier-{Path(name).stem}"
@@ -328,7 +343,7 @@ def _record(
 
 
 def _report_recorded(recorded: Recorded, lost: int) -> None:
-    """Say how many results a server has taken, and why not all."""
+    """Show how many results Langfuse has recorded, and log why it refused others."""
     counts = f"{recorded.items} recorded"
     if lost:
         counts += f", {lost} lost"
@@ -341,6 +356,7 @@ def _report_recorded(recorded: Recorded, lost: int) -> None:
 
 
 def _report(title: str, results: Sequence[Result], save: Path | None) -> None:
+    """Show the scores and the worst answers. Write all answers to the file `save`, if given."""
     header, *rows = table_rows(results)
     typer.echo(f"Evaluation {title}")
     print_table(build_table(header, rows))
@@ -357,7 +373,7 @@ def push(
         str, typer.Option(help="The label of the versions.")
     ] = PROMPT_LABEL,
 ) -> None:
-    """Put the repository's prompts into Langfuse, as new versions of those that differ there."""
+    """Put the repository's prompts into Langfuse, except those that are the same there."""
     settings = open_settings()
     pushed = 0
     for name, prompt in built_in_prompts().items():
@@ -387,7 +403,10 @@ def fetch_stored_prompt(
     label: str | None = None,
     version: int | None = None,
 ) -> Prompt | None:
-    """Return a version of a prompt in Langfuse, or None. The command fails on an error."""
+    """Return a version of a prompt in Langfuse, or None if there is no such version.
+
+    The command fails if Langfuse cannot be asked.
+    """
     if not settings.langfuse_keys:
         fail(NO_KEYS, 2)
     try:
@@ -439,7 +458,7 @@ def _read_prompt(file: Path) -> Prompt:
 
 
 def fetch_production_prompts(settings: Settings) -> Mapping[str, Prompt]:
-    """Return the prompts in Langfuse with the label of production; empty without Langfuse."""
+    """Return the prompts in Langfuse with the label of production. Without Langfuse, return {}."""
     if not settings.langfuse_keys:
         return {}
     prompts = ManagedPrompts(lambda: trace_encoder(settings).client, PROMPT_LABEL)

@@ -41,10 +41,11 @@ from db.wines.lists.profiles.pages import READ_BY_MODEL
 from db.wines.shrinkage import ListShrinks
 
 PREVIEW_WINES: Final = 8
+"""The number of wines of a list that are shown before it is imported."""
 EXAMPLES: Final = 3
-"""The number of rows that are shown of each kind of problem."""
+"""The number of examples that are shown of each kind of problem."""
 SHRINKS_STATUS: Final = 3
-"""The exit status if a file was cut off, or too much of a list would change."""
+"""The exit status if a file was cut off, or if too much of a list would change."""
 ImportFunction = Callable[[Sessions], Awaitable[ImportReport]]
 
 wines_app = typer.Typer(no_args_is_help=True, add_completion=False)
@@ -87,12 +88,12 @@ def import_wines(
         ),
     ] = False,
 ) -> None:
-    """Add or update the wines of a file; wines that left the file are out of stock.
+    """Add or update the wines of a file, and take wines that left the file out of stock.
 
-    On a terminal you first see how the file was understood. In a pipe a file with bad rows is not
-    imported, unless with --yes. A PDF or a photo is read by VISION_MODEL. What a model says is
-    always shown before it is written. Exit status 3: the file was cut off, or more than 30 % of
-    the list would be out of stock or change its price by more than half; nothing was imported.
+    On a terminal you first see how the file was understood. In a pipe, a file with bad rows is
+    imported only with --yes. VISION_MODEL reads a PDF or a photo. What a model says is always shown
+    before it is written. If the exit status is 3, nothing was imported: the file was cut off, or
+    more than 30 % of the list would be out of stock or change its price by more than half.
     """
     settings = open_settings()
     is_interactive = sys.stdin.isatty() and not yes
@@ -139,7 +140,7 @@ def _read_or_refuse(
     *,
     asks_model: bool,
 ) -> CatalogueFile:
-    """Return the wines of a file; end the command if it cannot be read."""
+    """Return the wines of a file. If the file cannot be read, end the command."""
     try:
         return asyncio.run(read_list(file, currency, settings, asks_model=asks_model))
     except CatalogueFileError as error:
@@ -161,7 +162,7 @@ def _show_plan(
 
 
 def _import_or_refuse(file: Path, settings: Settings, add: ImportFunction) -> str:
-    """Import a list, and return what was done; end the command if too much of it would change."""
+    """Import a list, and return what was done. If too much would change, end the command."""
     try:
         return _format_report(run_with_database(settings, add))
     except ListShrinks as error:
@@ -177,7 +178,7 @@ def list_catalogue(
         typer.Option("--changed", help="Only what /out, /in and /price have changed."),
     ] = False,
 ) -> None:
-    """Show the wines; those that the staff changed since the last import of their list first."""
+    """Show the wines. Those that staff changed since the last import of their list come first."""
 
     async def read(sessions: Sessions) -> list[tuple[Wine, datetime | None]]:
         return await list_wines(sessions, changed=changed)
@@ -193,6 +194,7 @@ def list_catalogue(
 
 
 def _refuse(file: Path, problems: Sequence[Problem]) -> NoReturn:
+    """Show why nothing was imported from a file, and end the command."""
     print_text(f"sommelier: nothing was imported from {file}", error=True)
     print_table(_problem_table(problems), error=True)
     if any(problem.kind == CUT_OFF for problem in problems):
@@ -201,7 +203,7 @@ def _refuse(file: Path, problems: Sequence[Problem]) -> NoReturn:
 
 
 def _confirm(catalogue: CatalogueFile) -> bool:
-    """Ask whether to import a list that was shown."""
+    """Ask whether to import the list that was shown."""
     bad_rows = len({problem.line for problem in catalogue.problems})
     total = len(catalogue.wines) + bad_rows
     question = f"Import {len(catalogue.wines)} of {total}?"
@@ -211,7 +213,7 @@ def _confirm(catalogue: CatalogueFile) -> bool:
 
 
 def _show(catalogue: CatalogueFile) -> None:
-    """Show how a file was understood."""
+    """Show how a file was understood: its columns, its wines, and what is not imported."""
     print_text(f"{catalogue.source}: {catalogue.profile}, read as {catalogue.read_as}")
     print_table(build_table(["Column", "Is"], _describe_columns(catalogue)))
     if catalogue.headings:
@@ -229,12 +231,12 @@ def _show(catalogue: CatalogueFile) -> None:
         shown = shown[:PREVIEW_WINES]
     print_table(_wine_table(catalogue, shown))
     _show_derived(catalogue)
-    _show_told(catalogue)
+    _show_facts_of_model(catalogue)
     _show_rest(catalogue)
 
 
-def _show_told(catalogue: CatalogueFile) -> None:
-    """Show each fact that the model told."""
+def _show_facts_of_model(catalogue: CatalogueFile) -> None:
+    """Show each fact about a wine that comes from the model and not from the file."""
     if not catalogue.told:
         return
     rows: list[tuple[str, str]] = []
@@ -247,15 +249,18 @@ def _show_told(catalogue: CatalogueFile) -> None:
 
 
 def _describe_columns(catalogue: CatalogueFile) -> Iterable[tuple[str, str]]:
-    """Yield each column with what it is read as; those that are empty or unknown to all last."""
+    """Yield each column with the field that it is read as.
+
+    Columns that are not used, and have no suggestion either, come last, together.
+    """
     unused: list[str] = []
     for title, field in catalogue.columns:
         suggestion = catalogue.suggestions.get(title)
         if field:
             yield title, field
         elif suggestion:
-            looks = f"looks like {suggestion}: call the column so to use it"
-            yield title, f"not used; {looks}"
+            advice = f"to use it as {suggestion}, rename it to that"
+            yield title, f"not used; {advice}"
         else:
             unused.append(title)
     if unused:
@@ -277,7 +282,7 @@ def _show_derived(catalogue: CatalogueFile) -> None:
 
 
 def _show_rest(catalogue: CatalogueFile) -> None:
-    """Show what is not imported of a file: what is no wine for sale, and what is wrong."""
+    """Show what is not imported: products that are not wines for sale, and rows with problems."""
     if catalogue.left_out:
         typer.echo("Left out:")
         print_table(_left_out_table(catalogue.left_out))
@@ -298,7 +303,7 @@ def _format_report(report: ImportReport) -> str:
 
 
 def _problem_table(problems: Sequence[Problem]) -> Table:
-    """Return the number of problems of each kind, with the first rows."""
+    """Return a table with the number of problems of each kind, and the first rows with them."""
     by_kind: dict[tuple[str, str], list[Problem]] = {}
     for problem in problems:
         by_kind.setdefault((problem.column, problem.kind), []).append(problem)
@@ -311,6 +316,7 @@ def _problem_table(problems: Sequence[Problem]) -> Table:
 
 
 def _name_examples(problems: Sequence[Problem]) -> str:
+    """Return the lines, and if known the values, of the first problems."""
     examples: list[str] = []
     for problem in problems[:EXAMPLES]:
         if problem.line and problem.value:
@@ -321,7 +327,7 @@ def _name_examples(problems: Sequence[Problem]) -> str:
 
 
 def _left_out_table(left_out: Sequence[LeftOut]) -> Table:
-    """Return the number of products that were left out for each reason, with the first ones."""
+    """Return a table with the number of products left out for each reason, and the first names."""
     by_reason: dict[str, list[str]] = {}
     for product in left_out:
         by_reason.setdefault(product.reason, []).append(product.name)
@@ -346,7 +352,7 @@ def _format_csv(catalogue: CatalogueFile) -> str:
 
 
 def _wine_table(catalogue: CatalogueFile, wines: Sequence[Wine]) -> Table:
-    """Return some wines of a list, with what was derived of each, or told by the model."""
+    """Return a table of wines. It names the fields of each that its file does not give."""
     rows: list[Sequence[str]] = []
     for wine in wines:
         row = [
@@ -354,7 +360,7 @@ def _wine_table(catalogue: CatalogueFile, wines: Sequence[Wine]) -> Table:
             wine.style or "unknown",
             f"{wine.region} {wine.country}",
             _format_offers(wine),
-            ", ".join(_name_derived(catalogue, wine)),
+            ", ".join(_name_added_fields(catalogue, wine)),
             wine.id,
         ]
         rows.append(row)
@@ -362,14 +368,14 @@ def _wine_table(catalogue: CatalogueFile, wines: Sequence[Wine]) -> Table:
     return build_table(["Wine", "Style", "From", "Offers", "Derived", id_column], rows)
 
 
-def _name_derived(catalogue: CatalogueFile, wine: Wine) -> list[str]:
-    """Return the fields of a wine that its file does not tell."""
-    told = [f"{field} (model)" for field in catalogue.told.get(wine.id, ())]
-    return [*catalogue.derived.get(wine.id, ()), *told]
+def _name_added_fields(catalogue: CatalogueFile, wine: Wine) -> list[str]:
+    """Return the fields of a wine that were derived, or that the model gave."""
+    from_model = [f"{field} (model)" for field in catalogue.told.get(wine.id, ())]
+    return [*catalogue.derived.get(wine.id, ()), *from_model]
 
 
 def _format_offers(wine: Wine) -> str:
-    """Return the price of each offer, and whether the wine is in stock."""
+    """Return the price of each offer, and "(sold out)" if the wine is not in stock."""
     offers = format_prices(wine)
     if wine.in_stock:
         return offers

@@ -1,6 +1,6 @@
 """Handle the commands of admins: statistics, traces, access, and broadcasts.
 
-For other users, the commands are unknown.
+When other users type them, the bot answers as to any unknown command.
 """
 
 import asyncio
@@ -52,7 +52,7 @@ ACCESS_BY_ACTION: Final[Mapping[str, Access]] = {
 BUTTON_DATA: Final = r"[ab]:\d{1,18}:(?:allow|block|send)$"
 """The data of buttons: the id of a user (a:ID:allow, a:ID:block) or a broadcast (b:ID:send)."""
 BATCH_SIZE: Final = 20
-"""The number of messages of a broadcast that are read from the database at once."""
+"""The number of unsent messages of broadcasts that are read from the database at once."""
 
 
 def admin_handlers(
@@ -64,8 +64,8 @@ def admin_handlers(
 ) -> list[AnyHandler]:
     """Return the handlers of /stats, /trace, /allow, /block, /clearconcerns and /broadcast.
 
-    `trace_link` returns the address of a trace; if it is None, traces are shown as trees. With
-    `only_allowed`, broadcasts go only to users with access; else to all who are not blocked.
+    `trace_link` returns the address of a trace. If it is None, traces are shown as trees. With
+    `only_allowed`, broadcasts go only to users with access, otherwise to all who are not blocked.
     """
     commands = _AdminCommands(admin_ids, masking, trace_link, only_allowed)
     is_admin = filters.User(admin_ids)
@@ -107,14 +107,15 @@ class _AdminCommands:
         try:
             picture = await self._painter.paint(statistics, "png")
             turn.send_picture(STATS_PICTURE, picture)
-        except Exception as error:  # the numbers are in the text
+        except Exception as error:
+            # The reply goes on without a picture: its text has the numbers.
             log_failure("The figures of a week could not be drawn", error)
         tables = (statistics_table(statistics), await _format_clicks(turn))
         text = to_code_block("\n\n".join(filter(None, tables)))
         turn.reply(text + await self._describe_wanted(turn, week))
 
     async def _describe_wanted(self, turn: ChatTurn, week: Week) -> str:
-        """Return what most guests of a week wanted in vain; "" if there was nothing."""
+        """Return what guests of a week most often wanted in vain, or "" if there was nothing."""
         wishes = await turn.repositories.unmet.list_between(
             week.start, week.end, self._masking.mask_words
         )
@@ -156,7 +157,7 @@ class _AdminCommands:
             await _set_access(turn, user_id, "blocked")
 
     async def handle_press(self, update: Update, turn: ChatTurn) -> None:
-        """Allow or block a user who asks for access, or send a broadcast."""
+        """Do what the pressed button says: allow or block a user, or send a broadcast."""
         query = press_of(update)
         id_text, action = split_data(query, 2)
         if query.from_user.id not in self._admin_ids:
@@ -190,7 +191,7 @@ class _AdminCommands:
         turn.reply(preview, ((button,),))
 
     async def _send_broadcast(self, turn: ChatTurn, broadcast_id: int) -> bool:
-        """Collect that a broadcast is sent. Return False if that was done before."""
+        """Collect the messages of a broadcast. Return False if it was sent before."""
         draft = await turn.repositories.broadcasts.get(broadcast_id)
         if draft is None or draft.state != BroadcastState.DRAFT:
             return False
@@ -211,12 +212,13 @@ class _AdminCommands:
         return True
 
     async def _list_recipients(self, turn: ChatTurn) -> Sequence[int]:
+        """Return the ids of the chats that a broadcast goes to."""
         chats = turn.repositories.chats
         return await chats.list_recipients(only_allowed=self._only_allowed)
 
 
 async def _format_clicks(turn: ChatTurn) -> str:
-    """Return which pages of wines were opened by buttons, "" if none."""
+    """Return how often buttons opened the pages of wines, or "" if they never did."""
     clicks = await turn.repositories.clicks.list_most_pressed(CLICK_WEEKS)
     wine_ids = [click.wine_id for click in clicks]
     wines = await turn.repositories.wines.get(wine_ids)
@@ -224,6 +226,7 @@ async def _format_clicks(turn: ChatTurn) -> str:
 
 
 async def _render_trace(turn: ChatTurn, trace_id: str) -> str:
+    """Return a trace as a tree, or a sentence if it was not stored."""
     try:
         trace = await turn.repositories.traces.get(trace_id)
     except LookupError:
@@ -246,7 +249,7 @@ async def _clear_concerns(update: Update, turn: ChatTurn) -> None:
 
 
 def _find_user_or_ask(update: Update, turn: ChatTurn, command: str) -> int | None:
-    """Return the id of the user that a command names; ask for it if it names none."""
+    """Return the id of the user that a command names. If it names none, ask for the user."""
     user_id = find_named_user(message_of(update))
     if user_id is None:
         turn.reply(translate("whom", command=command))
@@ -254,7 +257,7 @@ def _find_user_or_ask(update: Update, turn: ChatTurn, command: str) -> int | Non
 
 
 async def _set_access(turn: ChatTurn, user_id: int, access: Access) -> None:
-    """Allow or block a user, and confirm it. Notify the user of new access."""
+    """Allow or block a user, confirm that to the admin, and tell the user of new access."""
     previous_access = await turn.repositories.chats.find_access(user_id)
     turn.change(SetAccess(user_id, access))
     if access == "allowed" and previous_access != "allowed":
@@ -264,10 +267,11 @@ async def _set_access(turn: ChatTurn, user_id: int, access: Access) -> None:
 
 
 def find_named_user(message: Message) -> int | None:
-    """Return the id in a command, or of the author of the message that the command replies to.
+    """Return the id of the user that a command is about, or None if it names none.
 
-    Return None if neither names a user. If the command has other text than an id, the reply is
-    ignored, because the text may refer to another user.
+    It is the id in the command (`/block 42`), or that of the author of the message to which the
+    command replies. If the command has any other text, that author is not meant, because the text
+    may refer to another user.
     """
     text = text_after_command(message)
     if USER_ID.fullmatch(text):
@@ -278,7 +282,8 @@ def find_named_user(message: Message) -> int | None:
     if replied_message is None or replied_message.sender_chat:
         return None
     if is_forwarded(replied_message.to_dict(recursive=False)):
-        return None  # its sender is not its author
+        # The user who forwarded the message is not its author.
+        return None
     author = replied_message.from_user
     if author is None or author.is_bot:
         return None
@@ -286,9 +291,10 @@ def find_named_user(message: Message) -> int | None:
 
 
 def get_replied_message(message: Message) -> Message | None:
-    """Return the message that a message replies to, if any.
+    """Return the message that a message replies to, or None.
 
-    In a forum topic, Telegram marks messages without a reply as replies to the topic's first one.
+    In a forum topic, Telegram marks messages that reply to nothing as replies to the topic's first
+    message. They have no replied message here.
     """
     replied_message = message.reply_to_message
     if replied_message is None or replied_message.forum_topic_created:
@@ -297,14 +303,14 @@ def get_replied_message(message: Message) -> Message | None:
 
 
 def to_code_block(text: str) -> str:
-    """Return a text as a Markdown code block, with backticks replaced so that none closes it."""
+    """Return a text as a Markdown code block. Backticks are replaced, since they would close it."""
     literal = text.replace("`", "'")
     return f"```\n{literal}\n```"
 
 
 def link_addresses(text: str) -> str:
-    """Return a text in which web addresses are links, which users can tap."""
-    # Backwards, for a change moves the text after it.
+    """Return a Markdown text in which web addresses are links, which users can tap."""
+    # The last link comes first, because a replacement moves the text after it.
     for link in reversed(find_auto_links(text)):
         address = text[link.start : link.end]
         shown = format_link(address) or address

@@ -1,9 +1,12 @@
 """Show buttons under answers: follow-ups, proposed tool calls, facts and concerns of the user.
 
-The data of a button hold all that its handler needs, so buttons work after a restart. Whose they
-are is read from the stored turn of the answer, and the commit of its turn claims a press: old ones,
-repeated ones and those of other users change nothing. A message shows each proposed call, and its
-button has a digest of the call, so only a call that the user saw runs.
+The data of a button hold all that its handler needs, so buttons work after a restart.
+
+Presses that are too old, repeated, or made by other users change nothing: the stored turn of the
+answer says whose buttons they are, and the commit of a press stores that the button was pressed.
+
+A proposed tool call stands in the message, and the button has a digest of the call. So only a call
+that the user saw can run.
 """
 
 import hashlib
@@ -44,20 +47,31 @@ from bot.telegram.sender import MAX_DATA_BYTES, Button, ButtonRows, in_rows
 from bot.turn import Question, Turn
 from bot.updates.joining import FOLLOW_UP
 
+# The prefixes of the data of buttons, with the form of the data:
 NEXT: Final = f"{FOLLOW_UP}:"
-UNDO, REMEMBER, CONCERN, NUMBERS, RUN, OPENED = "u:", "r:", "c:", "h:", "x:", "o:"
-"""The prefixes of button data: `n:FOLLOW_UP`, `u:CHANGE`, `r:KIND:VALUE`, `c:CONCERN`, `h:`,
-`x:DIGEST`, `o:ITEM`."""
+"""Asks a follow-up question: `n:FOLLOW_UP`."""
+UNDO: Final = "u:"
+"""Undoes a change of the memory: `u:CHANGE_ID`."""
+REMEMBER: Final = "r:"
+"""Stores a suggested fact: `r:KIND:VALUE`."""
+CONCERN: Final = "c:"
+"""Confirms or retracts a concern: `c:CONCERN`, `c:off` or `c:sober`."""
+NUMBERS: Final = "h:"
+"""Shows the numbers to call. Nothing follows the prefix."""
+RUN: Final = "x:"
+"""Runs a proposed tool call: `x:DIGEST`."""
+OPENED: Final = "o:"
+"""Says that the user has opened a bottle: `o:NUMBER`, with the number of the wine in the cellar."""
 
 MISUNDERSTOOD: Final = "off"
-"""In place of a concern: the user says that there is none."""
+"""Stands in the place of a concern if the user says that there is none."""
+NOT_DEPENDENT: Final = "sober"
+"""Stands in the place of a concern if the user says that they are not dependent."""
 NUMBERS_PARAMETER: Final = "numbers"
 """The parameter of /start with which a link asks for the numbers to call."""
-NOT_DEPENDENT: Final = "sober"
-"""In place of a concern: the user says that they are not dependent."""
 INTERNATIONAL_LABEL: Final = "🌍 findahelpline.com"
 STAFF_TOPICS: Final = frozenset({"delivery", CONTACT})
-"""The topics of questions for which the shop may have to do something."""
+"""The topics of questions after which the shop may have to do something."""
 MAX_LABEL_CHARS: Final = 40
 MAX_SUGGESTED_FACTS: Final = 2
 MAX_OPENED_BUTTONS: Final = 3
@@ -66,7 +80,10 @@ MAX_OPENED_BUTTONS: Final = 3
 def buttons_below(
     turn: Turn, question: Question, reply: Reply, links: CountedLinks | None = None
 ) -> ButtonRows:
-    """Return all buttons below an answer. With `links`, presses of those to pages are counted."""
+    """Return all buttons below an answer.
+
+    With `links`, presses of the buttons that open pages are counted.
+    """
     rows = [
         *_shop_buttons(reply, links),
         *_tool_buttons(reply),
@@ -98,7 +115,7 @@ def _shop_buttons(reply: Reply, links: CountedLinks | None) -> ButtonRows:
 
 
 def _staff_button(turn: Turn, question: Question, reply: Reply) -> ButtonRows:
-    """Return the button that asks the shop, where the bot has no answer or cannot act."""
+    """Return the button that asks the shop, if the bot has no answer or cannot act itself."""
     button = ask_shop_button(turn)
     if reply.outcome == "help" or not button:
         return ()
@@ -122,7 +139,7 @@ def answer_handlers(servers: McpServers) -> list[AnyHandler]:
 
 
 def _opened_buttons(turn: Turn, reply: Reply) -> ButtonRows:
-    """Return a button for each of the user's own wines: they have opened it."""
+    """Return a button for each of the user's own wines, to say that a bottle was opened."""
     if turn.is_group:
         return ()
     buttons: list[Button] = []
@@ -137,8 +154,8 @@ def _opened_buttons(turn: Turn, reply: Reply) -> ButtonRows:
 def _follow_up_buttons(question: Question, reply: Reply) -> ButtonRows:
     """Return the follow-up buttons of an answer.
 
-    There are none if the answer shows no wines for sale, or any that were read from a picture. What
-    has answered "Why?" does not offer it again, and no drier wines are offered beside dry ones.
+    There are none if the answer shows no wines for sale, or any that were read from a picture. An
+    answer to "Why?" has no "Why?" button, and if all wines are dry, there is no "Drier" button.
     """
     if question.kind not in ("chat", "label"):
         return ()
@@ -162,7 +179,8 @@ async def _run_follow_up(update: Update, turn: ChatTurn) -> None:
     if not is_known or not await _is_in_history(query, turn):
         await acknowledge(query, translate("button_too_old"))
         return
-    # One of these may be pressed; after an explanation the others still make sense.
+    # A press claims and removes all follow-up buttons. Only "Why?" leaves the others, because they
+    # still make sense after an explanation.
     prefix = NEXT
     if name == FollowUp.WHY:
         prefix = ""
@@ -175,6 +193,7 @@ async def _run_follow_up(update: Update, turn: ChatTurn) -> None:
 
 
 async def _is_in_history(query: CallbackQuery, turn: ChatTurn) -> bool:
+    """Return whether the answer above the pressed button still has its stored messages."""
     answered = await find_answered_turn(query, turn)
     if answered is None:
         return False
@@ -185,6 +204,7 @@ async def _is_in_history(query: CallbackQuery, turn: ChatTurn) -> bool:
 
 
 def _tool_buttons(reply: Reply) -> ButtonRows:
+    """Return a button for each tool call that the answer proposes."""
     buttons: list[Button] = []
     for proposal in reply.proposals:
         label = f"▶ {proposal.tool_name}"
@@ -193,6 +213,7 @@ def _tool_buttons(reply: Reply) -> ButtonRows:
 
 
 def _digest(proposal: Proposal) -> str:
+    """Return a hash of a proposed call. It is short enough for the data of a button."""
     call = f"{proposal.tool_name} {proposal.arguments}"
     return hashlib.sha256(call.encode()).hexdigest()[:32]
 
@@ -211,7 +232,8 @@ async def _run_proposed(servers: McpServers, update: Update, turn: ChatTurn) -> 
     remove_buttons(query, turn)
 
     async def make_reply(run: Run) -> Reply:
-        # An interrupted try has called the tool, perhaps with effect.
+        # An interrupted try has begun this call. Whether the tool has acted is unknown, so the call
+        # is not repeated.
         if turn.calls.earlier:
             text = translate("tool_uncertain", tool=escape(proposal.tool_name))
             return Reply(text=text, outcome="failed")
@@ -223,9 +245,10 @@ async def _run_proposed(servers: McpServers, update: Update, turn: ChatTurn) -> 
 
 
 def _find_proposal(message: object, digest: str) -> Proposal | None:
-    """Return the proposed call in a message that has this digest, or None.
+    """Return the call in a message that has this digest, or None.
 
-    A message shows each call as a code block: the name of the tool, a space and the arguments.
+    A message shows each proposed call as a code block: the name of the tool, a space, and the
+    arguments.
     """
     if not isinstance(message, Message):
         return None
@@ -260,7 +283,7 @@ def _help_buttons(turn: Turn, reply: Reply) -> ButtonRows:
 
 
 def _concern_button(reply: Reply) -> ButtonRows:
-    """Return the button that retracts or keeps a concern that the turn noticed."""
+    """Return the button with which the user retracts or confirms a concern of this turn."""
     concern = most_serious_concern(reply.concerns)
     if concern == "crisis" or reply.safety_action is SafetyAction.NUMBERS:
         label = "misunderstood_button"
@@ -277,7 +300,7 @@ def _concern_button(reply: Reply) -> ButtonRows:
 
 
 async def _show_numbers(update: Update, turn: ChatTurn) -> None:
-    """Show the numbers to call; the button stays."""
+    """Show the numbers to call. The button stays, so the numbers can be shown again."""
     await acknowledge(press_of(update))
     numbers = turn.services.resources.help.numbers(SafetyState())
     turn.reply(numbers, international_button())
@@ -298,7 +321,7 @@ def _memory_buttons(reply: Reply) -> ButtonRows:
 
 
 def undo_button(undo_id: int) -> ButtonRows:
-    """Return the button that undoes a change; no button if `undo_id` is 0."""
+    """Return the button that undoes a change. If `undo_id` is 0, there is nothing to undo."""
     if not undo_id:
         return ()
     return ((Button(translate("undo_button"), f"{UNDO}{undo_id}"),),)
@@ -333,7 +356,7 @@ async def _remember(update: Update, turn: ChatTurn) -> None:
 
 
 async def _remember_or_retract(update: Update, turn: ChatTurn) -> None:
-    """Store a concern that the user confirms, or retract what was misunderstood."""
+    """Store a concern that the user confirms, or retract one that was misunderstood."""
     query = press_of(update)
     safety = turn.services.runner.safety
     (value,) = split_data(query, 1)

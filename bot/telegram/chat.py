@@ -1,6 +1,6 @@
 """The turn of an update from Telegram, and the conversation that it belongs to.
 
-A turn has its user and chat, what it reads, and the messages it sends. A message is answered in the
+A turn knows its user and chat, and collects the messages to send. A message is answered in the
 context of its conversation, and in the language of its user.
 """
 
@@ -54,62 +54,60 @@ from db.repositories.people import MemoryRepository
 
 AnyHandler = BaseHandler[Any, Any, Any]
 Handle = Callable[..., Coroutine[Any, Any, object]]
-"""A handler function; its arguments are an update and its `ChatTurn`. It may return `NOT_MINE`."""
+"""A function that handles an update: `handle(update, turn)`. It may return `NOT_MINE`."""
 
 MAX_HISTORY_MESSAGES: Final = 20
-"""Maximum earlier messages that the model sees."""
+"""The maximum number of earlier messages that the model sees."""
 HIDDEN_MESSAGE: Final = "…"
-"""Shown to the model instead of a message of another person in a group."""
+"""The model sees this in place of the messages of other people in a group."""
 CHOSEN_LANGUAGE_KEY: Final = "language"
 """The setting with the language that a user chose, or `AS_WRITTEN`."""
 WRITTEN_LANGUAGE_KEY: Final = "written"
-"""The setting with the language a user wrote last; at first, the language of their Telegram app."""
+"""The setting with the language that a user wrote last, or at first that of their Telegram app."""
 AS_WRITTEN: Final = "auto"
-"""The choice to be answered in the language of the last message."""
+"""The value of `CHOSEN_LANGUAGE_KEY` that means the language of the last message."""
 NOT_MINE: Final = object()
 """A handler returns this to leave an update to the next one that accepts it."""
 ButtonsBelow = Callable[[Turn, Question, Reply, CountedLinks | None], ButtonRows]
-"""Returns the buttons under an answer, with counted links if there are any."""
+"""A function that returns the buttons under an answer. See `answer_buttons.buttons_below`."""
 AUDIO_FILE: Final = "answer.ogg"
 
 
 @dataclass(frozen=True, slots=True)
 class MarkdownMessages:
-    """Texts for a chat that were collected and are not yet rendered; buttons under the last."""
+    """Texts for a chat that were collected, and are not rendered yet."""
 
     to: Destination
     texts: Sequence[str]
     buttons: ButtonRows
+    """The buttons under the last message."""
     turn_id: int | None = None
-    """The turn that they answer, if it is stored."""
+    """The turn whose answer the texts are, if it is stored."""
     picture: str = ""
     """The address of a picture to show above the first text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
-    """Holds what the turns of all chats have in common.
-
-    `trace_hash(kind, id)` returns the hash that stands for a chat or user in traces;
-    `buttons_below` returns the buttons under an answer.
-    """
+    """Holds what the turns of all chats have in common."""
 
     resources: Resources
     runner: TurnRunner
     answerer: Answerer
     trace_hash: Callable[[str, int], str]
+    """`trace_hash(kind, id)` returns the hash that stands for a "chat" or a "user" in traces."""
     progress: Progress
     buttons_below: ButtonsBelow
     admin_ids: Sequence[int] = ()
     staff_chat_id: int | None = None
     """The chat where the staff of the shop answer, if there is one."""
     counted_links: CountedLinks | None = None
-    """Counts presses of the buttons that open pages, if the owner wants it."""
+    """Counts presses of the buttons that open pages, if the owner wants that."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class ChatTurn(Turn):
-    """The turn of an update; handlers get it with the update that the library has parsed."""
+    """The turn of an update from Telegram. Handlers get it together with the parsed update."""
 
     services: Services
     bot_name: str = ""
@@ -117,15 +115,18 @@ class ChatTurn(Turn):
     message_text: str = ""
     """The text that the user has written in this update."""
     messages: list[MarkdownMessages | OutboxRow] = field(default_factory=list)
-    """The messages to send, in order; `render` moves them to the commit."""
+    """The messages to send, in order. `render` moves them to the commit."""
 
     @property
     def repositories(self) -> Repositories:
-        """Return what can be read from the database."""
+        """Return the objects that read from the database."""
         return self.services.resources.repositories
 
     def meet(self, update: Update) -> None:
-        """Set who asks where. The trace id depends only on the update, so all tries share it."""
+        """Set the user, the chat, and their ids in traces, as the update says.
+
+        The trace id depends only on the update, so all tries share it.
+        """
         self.chat_id, self.user_id = chat_and_user_ids(update)
         self.bot_name = update.get_bot().username
         if update.message is not None:
@@ -140,7 +141,10 @@ class ChatTurn(Turn):
     def ask(
         self, text: str, kind: TurnKind = "chat", transcribe: Transcribe | None = None
     ) -> Question:
-        """Return a question of this turn. `text` leaves out the name of a command."""
+        """Return a question of this turn. `text` is without the name of a command.
+
+        The trace shows a command as it was typed.
+        """
         trace_input = text
         if self.message_text.startswith("/"):
             trace_input = self.message_text
@@ -149,7 +153,10 @@ class ChatTurn(Turn):
         )
 
     async def load_facts(self) -> Sequence[Fact]:
-        """Return the stored facts about the user, as they were when the turn began."""
+        """Return the facts about the user that were stored when the turn began.
+
+        There are none where the turn has no memory.
+        """
         if self.facts is not None:
             return self.facts
         self.facts = ()
@@ -167,13 +174,13 @@ class ChatTurn(Turn):
         self.messages.append(MarkdownMessages(to, [markdown], buttons))
 
     def send_file(self, name: str, content: bytes) -> None:
-        """Collect a file with this name."""
+        """Collect a file to send to the chat under this name."""
         if self.to is not None:
             file = build_message(self.to, kind="document", file_name=name, file=content)
             self.messages.append(file)
 
     def send_picture(self, name: str, content: bytes) -> None:
-        """Collect a picture, shown in the chat."""
+        """Collect a picture to show in the chat."""
         if self.to is not None:
             picture = build_message(
                 self.to.next, kind="photo", file_name=name, file=content
@@ -188,11 +195,11 @@ class ChatTurn(Turn):
             self.messages.append(edit)
 
     def claim(self, message: Message, action: str) -> None:
-        """Let the commit carry out this turn only if no other has claimed the same press."""
+        """Claim a button, so that the commit stores this turn only if no earlier press did that."""
         self.commit.press = Press(message.chat.id, message.message_id, action)
 
     def show(self, question: Question, reply: Reply, *, has_buttons: bool) -> None:
-        """Collect the messages of a reply; the first replaces the placeholder, if there is one."""
+        """Collect the messages of a reply. The first replaces the placeholder, if there is one."""
         if self.to is None:
             return
         to = replace(self.to, replaced_id=self.placeholder_id)
@@ -228,13 +235,17 @@ class ChatTurn(Turn):
         self.messages.clear()
 
     def restart(self) -> None:
-        """Prepare another try; what was collected is discarded, messages too."""
-        Turn.restart(self)  # a dataclass with slots has no `super()` without arguments
+        """Prepare another try: discard what was collected, including the messages."""
+        # `super()` without arguments does not work in a dataclass with slots.
+        Turn.restart(self)
         self.messages.clear()
 
     @asynccontextmanager
     async def show_progress(self) -> AsyncIterator[CurrentDraft | None]:
-        """Show a typing indicator or drafts until the block ends; yield a setter of drafts."""
+        """Show a typing indicator or drafts until the block ends.
+
+        Yield the draft that is shown, or None if the turn has no chat to show it in.
+        """
         if self.to is None:
             yield None
             return
@@ -243,7 +254,7 @@ class ChatTurn(Turn):
 
 
 def picture_of(reply: Reply) -> str:
-    """Return the address of the picture of a reply that is about a single wine; "" without one."""
+    """Return the address of the picture for a reply about a single wine, or "" for others."""
     match reply.wines:
         case [Wine() as wine]:
             return wine.image
@@ -253,7 +264,7 @@ def picture_of(reply: Reply) -> str:
 async def answer_in_chat(
     turn: ChatTurn, question: Question, replied_answer_id: int | None = None
 ) -> None:
-    """Answer a question; `replied_answer_id` is the bot message that the user replied to."""
+    """Answer a question. `replied_answer_id` is the bot's message that the user replied to."""
     history = await load_history(turn, replied_answer_id)
 
     async def make_reply(run: Run) -> Reply:
@@ -269,7 +280,10 @@ async def ask_agent(
     history: Sequence[StoredMessage],
     new_attachment: Attachment | None = None,
 ) -> Reply:
-    """Return the answer to a text; it may refer to new pictures or the latest earlier ones."""
+    """Return the answer to a text, which may be about a picture.
+
+    Without a new picture, the text may still be about the latest ones of the conversation.
+    """
     attachment = new_attachment or attachment_in(history)
     return await turn.services.answerer.answer(text, run, attachment, history=history)
 
@@ -279,8 +293,8 @@ async def load_history(
 ) -> Sequence[StoredMessage]:
     """Return the messages before a question, at most `MAX_HISTORY_MESSAGES`.
 
-    If it replies to an answer of the bot, return the messages up to that answer. The turn that this
-    one takes back, because its message was edited, is left out.
+    If the user replied to an answer of the bot, return the messages up to that answer. If this turn
+    answers an edited message, the turn with the earlier answer to it is left out.
     """
     repositories = turn.repositories
     replied_turn_id: int | None = None
@@ -309,7 +323,7 @@ async def load_history(
 
 
 async def answer_text(update: Update, turn: ChatTurn) -> None:
-    """Answer a text message."""
+    """Answer a text message, if it is addressed to the bot."""
     message = message_of(update)
     if not is_addressed(message):
         return
@@ -323,7 +337,7 @@ async def answer_text(update: Update, turn: ChatTurn) -> None:
 def on_command(
     names: str | Sequence[str], handle: Handle, only: BaseFilter = filters.ALL
 ) -> AnyHandler:
-    """Return a handler of commands with these names, if users typed them themselves."""
+    """Return a handler of commands with these names that users typed, not forwarded."""
     return CommandHandler(names, handle, filters=TYPED_BY_USER & only)
 
 
@@ -338,7 +352,7 @@ def on_message(only: BaseFilter, handle: Handle) -> AnyHandler:
 
 
 def attachment_in(history: Sequence[StoredMessage]) -> Attachment | None:
-    """Return the contents of the last pictures of a conversation; None if there were none."""
+    """Return what the last pictures of a conversation show, or None if there were none."""
     stored = ""
     for message in history:
         stored = message.attachment or stored
@@ -346,7 +360,8 @@ def attachment_in(history: Sequence[StoredMessage]) -> Attachment | None:
         return None
     try:
         attachment = Attachment.model_validate_json(stored)
-    except ValidationError:  # an earlier release stored it in another form
+    except ValidationError:
+        # An earlier release stored it in another form.
         return None
     return attachment.model_copy(update={"is_new": False})
 
@@ -366,7 +381,7 @@ def as_visible_to(
 
 
 async def set_language_of_turn(update: Update, turn: ChatTurn) -> None:
-    """Set the language of the replies, and collect the written language if it has changed."""
+    """Set the language of the replies. If the user's written language is new, collect it."""
     user = update.effective_user
     app_language: str | None = None
     if user is not None:
@@ -382,9 +397,10 @@ async def set_language_of_turn(update: Update, turn: ChatTurn) -> None:
     chosen = settings.get(CHOSEN_LANGUAGE_KEY, AS_WRITTEN)
     if chosen != AS_WRITTEN:
         set_language(chosen, is_chosen=True)
-    elif known:  # otherwise that of the app stays, which may have no catalogue
+    elif known:
         set_language(known)
-    # Without a setting, the default is English anyway.
+    # If nothing is known, the language of the app stays, even one that has no catalogue.
+    # English is not stored for a user without the setting, because it is the default.
     if written != (stored or ENGLISH):
         store_setting(turn, settings, WRITTEN_LANGUAGE_KEY, written)
 
@@ -392,7 +408,7 @@ async def set_language_of_turn(update: Update, turn: ChatTurn) -> None:
 def store_setting(
     turn: ChatTurn, settings: Mapping[str, str], name: str, value: str
 ) -> None:
-    """Collect a setting of the user; `settings` are the current values."""
+    """Collect a new value of a setting of the user. `settings` are the current values."""
     if not turn.has_memory or value == settings.get(name):
         return
     removed: tuple[Fact, ...] = ()
@@ -405,12 +421,12 @@ def store_setting(
 
 
 async def load_language(memory: MemoryRepository, user_id: int) -> str | None:
-    """Return the stored language of a user; None if it is unknown."""
+    """Return the stored language of a user, or None if it is unknown."""
     return language_from_settings(get_chosen_settings(await memory.list_facts(user_id)))
 
 
 def language_from_settings(settings: Mapping[str, str]) -> str | None:
-    """Return the language for a user with these settings; None if it is unknown."""
+    """Return the language for a user with these settings, or None if it is unknown."""
     chosen = settings.get(CHOSEN_LANGUAGE_KEY, AS_WRITTEN)
     if chosen == AS_WRITTEN:
         return settings.get(WRITTEN_LANGUAGE_KEY)

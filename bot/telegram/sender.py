@@ -1,7 +1,7 @@
 """Deliver committed messages to Telegram, each at most once.
 
-A request without a response (a timeout, a lost connection) may have arrived, so it is not repeated:
-a user may rarely miss a part of an answer, but never gets it twice.
+After a timeout or a lost connection, nobody knows whether Telegram received the request. It is not
+repeated then: in rare cases a user misses a part of an answer, but nobody gets it twice.
 """
 
 import asyncio
@@ -44,13 +44,13 @@ from db.repositories.outbox import Outbox, TurnTaken
 log = logging.getLogger(__name__)
 
 MAX_TRIES: Final = 8
-"""Maximum requests for one message, including those after a 429."""
+"""The maximum number of requests for one message, including those after a 429."""
 BACKOFF: Final = Backoff(first_wait=0.5, max_wait=30.0)
 HTML_TAG: Final = pattern(r"<(/?)([a-z]*)[^>]*>")
 PROTECTING_TAGS: Final = ("a", "code", "pre")
-"""Tags in which Telegram makes no links of its own."""
+"""The tags in whose text Telegram does not turn addresses and @names into links."""
 RECORD_SECONDS: Final = 4.0
-"""Seconds that a cancelled delivery waits for the message in flight to be recorded."""
+"""How long a cancelled delivery waits until the message in flight is sent and recorded."""
 NEVER_SENT: Final = (
     httpx2.ConnectError,
     httpx2.ConnectTimeout,
@@ -58,23 +58,25 @@ NEVER_SENT: Final = (
     httpx2.PoolTimeout,
     httpx2.ProxyError,
 )
-"""Errors after which Telegram certainly has not received the request."""
+"""The errors after which Telegram certainly has not received the request."""
 AMBIGUOUS: Final = Delivery(requests=1, error="ambiguous")
+"""The result of a request that Telegram may or may not have received."""
 LASTING: Final = Hold()
-"""The hold on messages that belong to no turn: the leader sends them alone."""
+"""The hold on messages that belong to no turn. It never ends, for only the leader sends them."""
 MAX_DATA_BYTES: Final = 64
 """Telegram's limit for the callback data of a button."""
-# By its data, so that messages which wait to be sent need not tell the style.
+# The data of a button decide its style, so the outbox need not store the style.
 DELETING: Final = pattern(r":forget|t:.*|a:[0-9]+:block|ci:replace:.*")
-"""Delete all data, forget a fact, block a user, replace a cellar."""
+"""The data of red buttons: delete all data, forget a fact, block a user, replace a cellar."""
 CONFIRMING: Final = pattern(r"b:[0-9]+:send|a:[0-9]+:allow|ci:add:.*|q[sn]:.*")
-"""Send a broadcast or a question to the shop, allow a user, add a list to a cellar."""
+"""The data of green buttons: send a broadcast, allow a user, add a list, ask the shop."""
 
 
 class Button(NamedTuple):
-    """A button under a message; a press sends `data` back, at most `MAX_DATA_BYTES` of UTF-8.
+    """A button under a message.
 
-    If `data` is an address (`https://…`), a press opens it instead.
+    A press sends `data` back to the bot: at most `MAX_DATA_BYTES` of UTF-8. If `data` is an address
+    (`https://…`), a press opens the page instead.
     """
 
     label: str
@@ -85,7 +87,7 @@ ButtonRows = tuple[tuple[Button, ...], ...]
 
 
 def in_rows(buttons: Sequence[Button], count: int) -> ButtonRows:
-    """Return buttons in rows of `count`."""
+    """Return buttons in rows of at most `count`."""
     rows: list[tuple[Button, ...]] = []
     for start in range(0, len(buttons), count):
         rows.append(tuple(buttons[start : start + count]))
@@ -94,9 +96,9 @@ def in_rows(buttons: Sequence[Button], count: int) -> ButtonRows:
 
 @dataclass(frozen=True, slots=True)
 class Sender:
-    """Sends the messages of the outbox, and records what becomes of each at once.
+    """Sends the messages of the outbox, and records the result of each at once.
 
-    Before each request it waits until `rate_limit` allows it; `sleep` waits after an error.
+    `rate_limit` delays each request until it is allowed. `sleep` waits after an error.
     """
 
     bot: ExtBot[Any]
@@ -107,10 +109,11 @@ class Sender:
     async def deliver(
         self, messages: Sequence[OutboxRow], hold: Hold = LASTING
     ) -> Delivery:
-        """Send messages in order, and record each one immediately. Raise no Telegram errors.
+        """Send messages in order, and record each one immediately.
 
-        If a message fails, skip the parts that continue it (`follows`). After an ambiguous error
-        they are sent, because the first part may have arrived.
+        No error of Telegram is raised: the result contains the last one. If a message fails, the
+        parts that continue it (`follows`) are skipped. After an ambiguous error they are sent,
+        because the first part may have arrived.
 
         Raises:
             TurnTaken: another process has taken over the turn of the messages.
@@ -126,7 +129,7 @@ class Sender:
                 delivery += result
         if delivery.error:
             log.warning(
-                "Answer to chat %s was not delivered whole: %s",
+                "The messages to chat %s were not all delivered: %s",
                 messages[0].chat_id,
                 delivery.error,
             )
@@ -159,14 +162,15 @@ class Sender:
         )
 
     async def _record(self, message: OutboxRow, delivery: Delivery) -> None:
-        """Store the result of a delivery; after a failure, skip the parts that continue it."""
+        """Store the result of a delivery. After a failure, skip the parts that continue it."""
         if delivery.message_ids:
             message.message_id = delivery.message_ids[0]
             message.error = None
         else:
             message.message_id = None
             message.error = delivery.error
-        if message.id is None:  # it was not stored in the outbox
+        is_in_outbox = message.id is not None
+        if not is_in_outbox:
             return
         skip_rest = _ends_message(delivery)
         record = partial(self.outbox.record_delivery, message, skip_rest=skip_rest)
@@ -174,12 +178,14 @@ class Sender:
         try:
             await asyncio.shield(recording)
         except asyncio.CancelledError:
-            # It was sent: the next start would send it again if it were not recorded.
+            # The message was sent. If this were not recorded, the next start would send it again.
             await asyncio.wait([recording], timeout=RECORD_SECONDS)
             raise
 
     async def _send_with_retries(self, message: OutboxRow, hold: Hold) -> Delivery:
-        """Send one message; retry transient errors, and send a new one if an edit is rejected.
+        """Send one message. Repeat the request after errors that may pass.
+
+        If Telegram rejects an edit, send a new message instead.
 
         Raises:
             TurnTaken: another process has taken over the turn, and sends the message.
@@ -201,25 +207,26 @@ class Sender:
             if not _may_try_again(message, kind):
                 return Delivery(requests=tries, error=kind)
             if kind == "rejected":
-                # The message to edit was deleted, or is too old: send a new one.
+                # The message to edit was deleted or is too old, so the next try sends a new one.
                 message.edits = None
             elif kind != "rate_limited" and tries < MAX_TRIES:
-                # After a 429 the rate limit waits.
+                # After a 429 there is no wait here, because the rate limit waits.
                 await self.sleep(BACKOFF.draw_wait(tries))
         return Delivery(requests=MAX_TRIES, error=kind)
 
     async def _request(self, message: OutboxRow) -> int:
-        """Make one request. A cancellation waits for its response, so that it can be recorded.
+        """Make one request, and return the id of the message.
 
-        Waiting for the rate limit or between tries is cancelled at once: nothing was sent then. If
-        the response does not come in time, the message may have arrived: it is never sent again.
+        A cancellation first waits for the response, so that the result can be recorded. (Elsewhere,
+        while nothing is in flight, a delivery is cancelled at once.) If the response does not come
+        in time, the message may have arrived, so it is never sent again.
         """
         sending = asyncio.create_task(request(self.bot, message))
         try:
             return await asyncio.shield(sending)
         except asyncio.CancelledError:
             delivery = await _settle(sending)
-            # Repeating an edit is safe: it adds no message.
+            # An edit can be repeated, because it adds no message. So it need not be recorded.
             may_repeat = message.edits is not None and delivery == AMBIGUOUS
             if delivery is not None and not may_repeat:
                 with suppress(TimeoutError):
@@ -230,7 +237,7 @@ class Sender:
     async def _store(
         self, store: Callable[..., Awaitable[None]], *chat_ids: int
     ) -> None:
-        """Store a fact of a chat that sending has told; if that fails, only log it."""
+        """Store what sending has revealed about a chat. If that fails, only log it."""
         problem = f"What is known of chat {chat_ids[0]} could not be stored"
         await call_or_default(partial(store, *chat_ids), None, problem)
 
@@ -243,7 +250,7 @@ class Sender:
 
 
 async def _settle(sending: asyncio.Task[int]) -> Delivery | None:
-    """Wait for a request in flight; return its result, or None if it has surely sent nothing."""
+    """Wait for a request in flight. Return its result, or None if it certainly sent nothing."""
     await asyncio.wait([sending], timeout=RECORD_SECONDS)
     if not sending.done():
         sending.cancel()
@@ -258,7 +265,7 @@ async def _settle(sending: asyncio.Task[int]) -> Delivery | None:
 
 def _may_try_again(message: OutboxRow, kind: DeliveryError) -> bool:
     """Return whether a message may be sent again after an error of this kind."""
-    # Repeating an edit is safe: it adds no message.
+    # An edit can be repeated even if it arrived, because it adds no message.
     is_edit = message.edits is not None
     match kind:
         case "unreachable":
@@ -272,12 +279,15 @@ def _may_try_again(message: OutboxRow, kind: DeliveryError) -> bool:
 
 
 def _ends_message(delivery: Delivery) -> bool:
-    """Return whether the parts that continue a message must not be sent after this delivery."""
+    """Return whether to skip the parts that continue a message after this delivery of it."""
     return not delivery.message_ids and delivery.error != "ambiguous"
 
 
 def _is_counted(message: OutboxRow) -> bool:
-    """Return whether Telegram counts a request as a message."""
+    """Return whether Telegram's limits count the request as a message.
+
+    Edits in private chats and changes of buttons are not counted.
+    """
     if message.kind == "buttons":
         return False
     is_group = message.chat_id < 0
@@ -299,9 +309,10 @@ def to_plain_html(html: str) -> str:
 async def build_messages(
     to: Destination, texts: Sequence[str], buttons: ButtonRows = ()
 ) -> list[OutboxRow]:
-    """Return messages for Markdown texts, split at Telegram's limits; buttons under the last.
+    """Return the messages that show Markdown texts, split at Telegram's limits.
 
-    This is the only place where replies are rendered; long ones in a thread.
+    The buttons are under the last message. Replies are rendered only here. Long texts are rendered
+    in a thread, because that takes a while.
     """
     messages: list[OutboxRow] = []
     for text in texts:
@@ -319,7 +330,7 @@ def to_lists(rows: ButtonRows) -> list[list[list[str]]]:
 
 
 def build_message(to: Destination, **content: Any) -> OutboxRow:
-    """Return a message for a destination."""
+    """Return a message for a destination. `content` are the other columns of the outbox."""
     return OutboxRow(
         chat_id=to.chat_id,
         thread_id=to.thread_id,
@@ -330,7 +341,7 @@ def build_message(to: Destination, **content: Any) -> OutboxRow:
 
 
 def find_style(data: str) -> KeyboardButtonStyle | None:
-    """Return the style of a button with this data; None for an ordinary one."""
+    """Return the style of the button with this data, or None for an ordinary button."""
     if DELETING.fullmatch(data):
         return KeyboardButtonStyle.DANGER
     if CONFIRMING.fullmatch(data):
@@ -345,7 +356,7 @@ def _telegram_button(label: str, data: str) -> InlineKeyboardButton:
 
 
 def keyboard(rows: Iterable[Iterable[Iterable[str]]]) -> InlineKeyboardMarkup | None:
-    """Return Telegram's keyboard with buttons, a label and data each; None if there are no rows."""
+    """Return Telegram's keyboard for rows of (label, data), or None if there are no rows."""
     keys = []
     for row in rows:
         keys.append([_telegram_button(label, data) for label, data in row])
@@ -355,9 +366,9 @@ def keyboard(rows: Iterable[Iterable[Iterable[str]]]) -> InlineKeyboardMarkup | 
 
 
 def picture_above(address: str) -> LinkPreviewOptions:
-    """Return the options that show a picture above a text; without it if Telegram cannot load it.
+    """Return the options that show a picture above a text, which need not contain the address.
 
-    The text need not have the address.
+    If Telegram cannot load the picture, the text appears without it.
     """
     return LinkPreviewOptions(
         is_disabled=False, url=address, prefer_large_media=True, show_above_text=True
@@ -365,7 +376,7 @@ def picture_above(address: str) -> LinkPreviewOptions:
 
 
 async def request(bot: ExtBot[Any], message: OutboxRow) -> int:
-    """Ask Telegram to send a message, or to edit the message it replaces; return the message id.
+    """Ask Telegram to send a message, or to edit the one that it replaces. Return the message id.
 
     Raises:
         TelegramError: Telegram rejects the request, or cannot be reached.
@@ -411,7 +422,8 @@ async def request(bot: ExtBot[Any], message: OutboxRow) -> int:
 async def _edit_buttons(
     bot: ExtBot[Any], message: OutboxRow, markup: InlineKeyboardMarkup | None
 ) -> int:
-    assert message.edits is not None  # noqa: S101 - the buttons are those of a message
+    """Replace the buttons under a message. If they are the same already, do nothing."""
+    assert message.edits is not None  # noqa: S101 - such rows always name the message to edit
     try:
         await bot.edit_message_reply_markup(
             message.chat_id, message.edits, reply_markup=markup, rate_limit_args=COUNTED
@@ -423,7 +435,7 @@ async def _edit_buttons(
 
 
 def classify_error(error: TelegramError) -> DeliveryError:
-    """Return the kind of an error, which decides whether a message is tried again."""
+    """Return the kind of an error. It decides whether the message may be sent again."""
     if isinstance(error, RetryAfter):
         return "rate_limited"
     if isinstance(error, Forbidden) or "chat not found" in str(error).lower():
@@ -432,16 +444,17 @@ def classify_error(error: TelegramError) -> DeliveryError:
         if _may_have_arrived(error):
             return "ambiguous"
         return "network"
-    # For a response of status 200 with an unreadable body the library raises a plain TelegramError.
+    # The library raises a plain TelegramError if a response of status 200 has an unreadable body.
     if type(error) is TelegramError:
         return "ambiguous"
     return "rejected"
 
 
 def _may_have_arrived(error: NetworkError) -> bool:
-    """Return whether Telegram may have received the request although there was no response.
+    """Return whether Telegram may have received a request to which there was no response.
 
-    If there was a response, the error has no cause, or a TelegramError if the body was not JSON.
+    After a response, the error has no cause, or its cause is a TelegramError because the body was
+    not JSON.
     """
     cause = error.__cause__
     return cause is not None and not isinstance(cause, (TelegramError, *NEVER_SENT))

@@ -1,7 +1,7 @@
-"""Forget conversations and users, for good: turns that still run store nothing afterwards.
+"""Forget conversations and users, so that turns which still run do not store them again.
 
-A deletion stores when it was asked for. The fence of each commit (`db/commit.py`) drops what a turn
-would store that was accepted before that.
+A deletion stores the time at which it was asked for. If a turn was accepted before that time, the
+fence of its commit (`db/commit.py`) drops what it would store.
 """
 
 from collections.abc import Mapping, Sequence
@@ -50,7 +50,11 @@ IS_UNFINISHED: Final = UpdateRow.state.in_(
         literal_execute=True,
     )
 )
-"""With literals in the statement, so that SQLite knows the partial index of these rows."""
+"""The condition for updates whose turns have not ended.
+
+The states are literals in the statement, because SQLite uses the partial index of these rows only
+then.
+"""
 MEMORY: Final = (
     FactRow,
     SettingRow,
@@ -62,9 +66,9 @@ MEMORY: Final = (
     UndoableChangeRow,
     KeptImportRow,
 )
-"""The tables of what is remembered of a user."""
+"""The tables with what the bot remembers about a user."""
 OwnedRows = Mapping[type[Base], Sequence[ColumnElement[bool]]]
-"""The conditions by which rows of tables are a user's: one that meets any is theirs."""
+"""The conditions for the rows of a user in each table. A row that meets one of them is theirs."""
 NO_PERSONAL_DATA: Final[dict[str, object]] = {
     "chat_id": 0,
     "lane": None,
@@ -74,12 +78,12 @@ NO_PERSONAL_DATA: Final[dict[str, object]] = {
     "calls": [],
     "error": None,
 }
-"""Columns that anonymise an update. Its id stays, since Telegram may deliver it again."""
+"""The values that make an update anonymous. Its id stays, as Telegram may deliver it again."""
 
 
 @dataclass(frozen=True, slots=True)
 class ForgetConversation(StoredChange):
-    """Deletes the messages of a chat, or of a topic of it."""
+    """Deletes the messages of a chat, or those of one topic in it."""
 
     forgets: ClassVar[bool] = True
 
@@ -88,7 +92,8 @@ class ForgetConversation(StoredChange):
 
     async def apply(self, transaction: Transaction) -> None:
         """Store the time of the deletion, and delete the messages."""
-        at = transaction.accepted_at  # what is asked later is not forgotten
+        # Not the present time: what was asked after the deletion was asked for is kept.
+        at = transaction.accepted_at
         key = {"chat_id": self.chat_id, "thread_id": self.thread_id}
         await upsert(transaction.session, ForgottenChatRow(**key, at=at))
         forgotten = delete(MessageRow).where(
@@ -100,30 +105,32 @@ class ForgetConversation(StoredChange):
 
 @dataclass(frozen=True, slots=True)
 class ForgetUser(StoredChange):
-    """Deletes all data of a user; `user` is their hash in traces.
+    """Deletes all data of a user.
 
-    An admin's decision stays, so that a blocked user cannot return by deleting their data. The ids
-    of done updates stay too, and updates that still wait for their turn stay unchanged. Traces that
-    were sent to a server are deleted there by a background task.
+    The decision of an admin stays, so that a blocked user cannot return by deleting their data. The
+    ids of done updates stay too, and updates that still wait for their turn stay unchanged. A
+    background task deletes the traces that were sent to Langfuse.
     """
 
     forgets: ClassVar[bool] = True
 
     user_id: int
     user: str
+    """The hash of the user in traces."""
 
     async def apply(self, transaction: Transaction) -> None:
         """Store the time of the deletion, and delete or anonymise the rows."""
         session = transaction.session
-        # What they ask later is not forgotten.
+        # Not the present time: what was asked after the deletion was asked for is kept.
         forgotten = ForgottenUserRow(user=self.user, at=transaction.accepted_at)
         await upsert(session, forgotten)
-        # This waits for commits that pass a message on, and lets no other one begin.
+        # This waits for commits that pass a message on to the staff, and ends the conversation, so
+        # that no later commit passes one on.
         referrals = update(ReferralRow).where(ReferralRow.user_id == self.user_id)
         await session.execute(referrals.values(state=ReferralState.ENDED))
         owned = find_owned_rows(self.user_id, self.user)
         await self._anonymise(session, owned)
-        # A turn that still runs or is being sent keeps its updates and messages until its end.
+        # While a turn runs or its answer is being sent, its updates and messages are still needed.
         unfinished = select(UpdateRow.update_id).where(IS_UNFINISHED)
         begun_by = func.coalesce(UpdateRow.turn_id, UpdateRow.update_id)
         is_sent = OutboxRow.update_id.not_in(unfinished)
@@ -141,7 +148,7 @@ class ForgetUser(StoredChange):
         await upsert(session, deletion)
 
     async def _anonymise(self, session: AsyncSession, owned: OwnedRows) -> None:
-        """Empty the rows that stay, or stay for a while: nothing in them tells whose they were."""
+        """Remove from the rows that are not deleted what says whose they were."""
         is_of_chat = UpdateRow.chat_id == self.user_id
         is_done = UpdateRow.state == UpdateState.DONE
         done = update(UpdateRow).where(is_of_chat, is_done)
@@ -158,7 +165,7 @@ class ForgetUser(StoredChange):
 
 @dataclass(frozen=True, slots=True)
 class ForgetMemory(StoredChange):
-    """Deletes what is remembered of a user, such as their facts and cellar, and nothing else."""
+    """Deletes only what the bot remembers about a user, such as their facts and their cellar."""
 
     user_id: int
 
@@ -170,10 +177,11 @@ class ForgetMemory(StoredChange):
 
 
 def find_owned_rows(user_id: int, user: str) -> OwnedRows:
-    """Return the conditions for a user's rows in each table; referenced tables come last.
+    """Return the conditions for the rows of a user in each table.
 
-    Each condition is for a statement of its own, which finds an index: joined by OR, or by UNION,
-    Postgres would read whole tables.
+    Tables to which others refer come after those others, so the rows can be deleted in this order.
+    Use each condition in a statement of its own, which uses an index. If the conditions were joined
+    by OR or UNION, Postgres would read whole tables.
     """
     is_turn = or_(TurnRow.user_id == user_id, TurnRow.chat_id == user_id)
     turns = select(TurnRow.turn_id).where(is_turn)

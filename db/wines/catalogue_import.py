@@ -1,6 +1,6 @@
-"""The import of wine lists into the database.
+"""Import wine lists into the database.
 
-An import replaces wines with known ids, so importing a file twice changes nothing.
+A wine replaces the stored wine with the same id, so importing a file twice changes nothing.
 """
 
 import asyncio
@@ -35,18 +35,19 @@ STARTER: Final = Path(__file__).parents[1] / "starter" / "wines.csv"
 
 @dataclass(frozen=True, slots=True)
 class ImportReport:
-    """The numbers of wines by what an import did; `gone` wines are now out of stock."""
+    """The number of wines for each thing that an import may do with a wine."""
 
     added: int = 0
     updated: int = 0
     unchanged: int = 0
     gone: int = 0
+    """The number of wines that left the list. They are now out of stock."""
 
 
 async def import_catalogue(
     sessions: Sessions, path: Path, source: str = ""
 ) -> ImportReport:
-    """Import the wines of a file in one transaction.
+    """Import the wines of a file in one transaction, under the name `source` if it is given.
 
     Raises:
         CatalogueFileError: the file is unreadable or has invalid rows. Nothing was imported.
@@ -60,7 +61,7 @@ async def import_catalogue(
 
 
 async def load_starter(sessions: Sessions) -> ImportReport | None:
-    """Import the starter catalogue; return None if there are wines already."""
+    """Import the starter catalogue, or return None if there are wines already."""
     if await SqlCatalogue(sessions).count():
         return None
     return await import_catalogue(sessions, STARTER, source=STARTER_SOURCE)
@@ -74,10 +75,11 @@ async def import_wines(
     dry_run: bool = False,
     may_shrink: bool = True,
 ) -> ImportReport:
-    """Add or replace the wines of a file in one transaction; if `dry_run`, only count them.
+    """Add or replace the wines of a file in one transaction.
 
-    Wines that are only in an earlier file from this source become out of stock. With
-    `without_samples`, so do the wines of the starter catalogue.
+    Wines that an earlier file of this source had, and this one does not, become out of stock. With
+    `without_samples`, the wines of the starter catalogue do, too. With `dry_run`, nothing is
+    stored, and the report says what would be done.
 
     Raises:
         ListShrinks: suspiciously much of the list would change, and it may not shrink.
@@ -92,7 +94,7 @@ async def import_wines(
         shrinkage = await find_shrinkage(session, file.source, file.wines)
         if shrinkage.is_suspicious and not may_shrink:
             raise ListShrinks(shrinkage)
-        gone = await _take_out_of_stock(session, replaced_sources, but=file.wines)
+        gone = await _take_out_of_stock(session, replaced_sources, file.wines)
         added = updated = 0
         for batch in _batches(file.wines):
             added_now, updated_now = await _store_wines(session, batch, file.source)
@@ -105,10 +107,10 @@ async def import_wines(
 
 
 async def _take_out_of_stock(
-    session: AsyncSession, sources: Collection[str], *, but: Sequence[Wine]
+    session: AsyncSession, sources: Collection[str], kept: Sequence[Wine]
 ) -> int:
-    """Take the wines of these sources out of stock, but for some; return how many."""
-    kept_ids = {wine.id for wine in but}
+    """Take the wines of these sources out of stock, except those to keep. Return their number."""
+    kept_ids = {wine.id for wine in kept}
     in_stock = await session.scalars(_select_in_stock(sources))
     gone = [wine_id for wine_id in in_stock if wine_id not in kept_ids]
     for ids in _batches(gone):
@@ -120,12 +122,12 @@ async def _take_out_of_stock(
 async def _store_wines(
     session: AsyncSession, wines: Sequence[Wine], source: str
 ) -> tuple[int, int]:
-    """Store wines and their offers; return how many are new, and how many differ."""
+    """Store wines and their offers. Return how many are new, and how many differ from before."""
     stored = await load_wines(session, [wine.id for wine in wines])
     updated = 0
     for wine in wines:
         before = stored.get(wine.id)
-        # Nothing but the source says that a wine is a sample, so a file does not.
+        # A file does not say whether a wine is a sample. Its source does.
         after = wine.model_copy(update={"is_sample": source == STARTER_SOURCE})
         if before is not None and before != after:
             updated += 1
@@ -135,7 +137,7 @@ async def _store_wines(
 
 
 async def _replace_offers(session: AsyncSession, wines: Sequence[Wine]) -> None:
-    """Store the offers of wines instead of their earlier ones."""
+    """Replace the stored offers of wines by their present ones."""
     is_earlier = OfferRow.wine_id.in_([wine.id for wine in wines])
     await session.execute(delete(OfferRow).where(is_earlier))
     rows: list[dict[str, object]] = []
