@@ -10,6 +10,7 @@ from functools import cache, lru_cache
 from typing import Final
 
 from agent.i18n import current_locale, translate
+from agent.text import fold
 
 MAX_CACHED_AMOUNTS: Final = 4096
 CENTS: Final = 100
@@ -123,6 +124,16 @@ def country_names(locale: str) -> Mapping[str, str]:
     from babel import Locale  # noqa: PLC0415 - 25 ms
 
     return dict(Locale.parse(locale).territories)
+
+
+@cache
+def month_names(language: str) -> frozenset[str]:
+    """Return the folded names of the months in a language."""
+    from babel import Locale  # noqa: PLC0415 - 25 ms
+
+    return frozenset(
+        map(fold, Locale.parse(language).months["format"]["wide"].values())
+    )
 
 
 def format_language(code: str) -> str:

@@ -1,6 +1,6 @@
 """Fakes behind the ports: a cellar in memory, and a tracer whose spans can be read."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -11,6 +11,7 @@ from agent.sommelier.queries import WineQuery, WineSearchResult
 from agent.sommelier.service import Answerer, Sommelier
 from agent.sommelier.vocabulary import Food, Style
 from agent.sommelier.wine import Wine
+from agent.text import split_words
 from agent.tracing.records import OpenSpan, SpanRecord, TraceRecord
 from agent.turn import Reply, StoredMessage, answer_turn
 
@@ -77,6 +78,13 @@ class FakeCatalogue:
         self.searched.append(query)
         found = [wine for wine in self.wines if self._matches(wine, query)]
         return WineSearchResult(wines=tuple(found[: query.limit]), total=len(found))
+
+    async def load_names(self) -> "FakeCatalogue":
+        return self
+
+    def has_wine_with(self, words: Collection[str]) -> bool:
+        labels = [split_words(wine.source_text) for wine in self.wines]
+        return any(set(words) <= set(label) for label in labels)
 
     def _matches(self, wine: Wine, query: WineQuery) -> bool:
         return (

@@ -20,14 +20,16 @@ from agent.language import begins_with_pronoun, split_sentences
 from agent.sommelier.attachment import AnyWine, ReadWine
 from agent.sommelier.basket import has_size, list_basket
 from agent.sommelier.claims import find_unfounded_claims
-from agent.sommelier.grounding import WINE_PLACEHOLDER, FigureChecker, split_statements
+from agent.sommelier.grounding import FigureChecker, split_statements
 from agent.sommelier.rendering import find_wine, render
 from agent.sommelier.sommelier_prompts import (
+    WINE_PLACEHOLDER,
     SommelierResponse,
     WineRecommendation,
     read_prose,
     validate_semantic_content,
 )
+from agent.sommelier.unknown_names import NameChecker
 from agent.text import compose_compatible, pattern
 
 NOT_AN_ADDRESS: Final = pattern(
@@ -77,6 +79,11 @@ class _AnswerChecker(FigureChecker):
         texts = (*evidence.texts, *paths, *map(read_prose, evidence.assistant_texts))
         return evidence.links.union(*map(_find_addresses, texts))
 
+    @cached_property
+    def names(self) -> NameChecker:
+        """The check of names, which reads the evidence too."""
+        return NameChecker(self.evidence)
+
 
 def _check_answer(
     wines: Sequence[WineRecommendation], evidence: Evidence
@@ -104,7 +111,17 @@ def _find_problem(text: str, wine_id: str, checker: _AnswerChecker) -> str | Non
     if figures := checker.find_wrong_figures(text, wine):
         source = f"{wine.label} has no such figure" if wine else "no tool returned them"
         return f"leave out {', '.join(map(quoted, figures))}: {source}"
-    return _find_claim_problem(text, checker, wine)
+    return _find_name_problem(text, checker) or _find_claim_problem(text, checker, wine)
+
+
+def _find_name_problem(text: str, checker: _AnswerChecker) -> str | None:
+    """Return feedback on the first wine or estate that a text names and nothing knows, or None."""
+    for sentence in split_statements(text):
+        names = checker.names.find_unknown_names(sentence)
+        if names:
+            listed = ", ".join(map(quoted, names))
+            return f"leave out {listed}: no tool returned a wine or estate of this name"
+    return None
 
 
 def _find_claim_problem(

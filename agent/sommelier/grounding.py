@@ -27,13 +27,10 @@ from agent.sommelier.figures import (
     find_years,
 )
 from agent.sommelier.serving import drinking_years
-from agent.sommelier.sommelier_prompts import read_prose
+from agent.sommelier.sommelier_prompts import WINE_PLACEHOLDER, read_prose
 from agent.sommelier.sums import Sums
 from agent.sommelier.vocabulary import Currency, convert
-from agent.text import pattern
 
-WINE_PLACEHOLDER: Final = pattern(r"\{wine:([^{}\n]{1,200})\}")
-"""A placeholder for the name of a wine, with its id, in a model's text."""
 MAX_COUNT: Final = 60
 """A larger number in a text is no count of bottles or people."""
 MAX_SUMMED_WINES: Final = 6

@@ -4,7 +4,7 @@ A hard filter excludes wines, a soft one only ranks them. Prices, allergens and 
 always hard; body, tannin, acidity and the pairing of a dish are always soft.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Annotated, Any, Final, Literal, Protocol, TypeVar
 
 from pydantic import (
@@ -212,6 +212,13 @@ class WineSearchResult(BaseModel):
     closest: tuple[Wine, ...] = ()
 
 
+class WineNames(Protocol):
+    """The names of the wines of a catalogue."""
+
+    def has_wine_with(self, words: Collection[str]) -> bool:
+        """Return whether a wine has all these words, folded, in its name, place or grapes."""
+
+
 class Catalogue(Protocol):
     """The wines that may be recommended."""
 
@@ -220,6 +227,9 @@ class Catalogue(Protocol):
 
     async def get(self, wine_ids: Sequence[str]) -> list[Wine]:
         """Return the wines with these ids, in the order asked; unknown ids are left out."""
+
+    async def load_names(self) -> WineNames:
+        """Return the names of all wines, to look names up in them."""
 
 
 def is_for_documents(request: Request) -> bool:

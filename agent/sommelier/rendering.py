@@ -11,8 +11,11 @@ from agent.markdown import escape, format_link
 from agent.sommelier.attachment import AnyWine
 from agent.sommelier.basket import find_line, format_total, list_basket
 from agent.sommelier.cards import render_wine
-from agent.sommelier.grounding import WINE_PLACEHOLDER
-from agent.sommelier.sommelier_prompts import SommelierResponse, WineRecommendation
+from agent.sommelier.sommelier_prompts import (
+    WINE_PLACEHOLDER,
+    SommelierResponse,
+    WineRecommendation,
+)
 from agent.text import Match
 
 SEPARATOR: Final = "\n\ue000\n"

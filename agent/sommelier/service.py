@@ -40,6 +40,7 @@ from agent.sommelier.rule_answer import RuleAnswer, RuleAnswerer
 from agent.sommelier.safety_replies import add_line, safety_reply
 from agent.sommelier.small import SMALL_PROMPT, ask_small_model
 from agent.sommelier.sommelier_prompts import SommelierResponse
+from agent.sommelier.unknown_names import KnownNames
 from agent.sommelier.wine import Wine
 from agent.sommelier.wine_tools import wine_tools, wines_by_id
 from agent.turn import (
@@ -291,8 +292,15 @@ class Sommelier:
             ),
             contract=SOMMELIER,
             tools=tools,
-            prefetch=Prefetch(calls),
+            prefetch=Prefetch(calls, {"names": await self._load_names(run)}),
         )
+
+    async def _load_names(self, run: Run) -> KnownNames:
+        """Return the names that an answer may say though no tool has returned them."""
+        person = get_person(run)
+        facts = [f"{fact.value} {fact.original_text}" for fact in person.facts]
+        bottles = [str(item.wine) for item in person.bottles]
+        return KnownNames(await self._catalogue.load_names(), [*facts, *bottles])
 
     def _rules_for_guest(self, inquiry: Inquiry, run: Run) -> str:
         """Return the lines of the prompt about the guest, the notice that they see, and language.

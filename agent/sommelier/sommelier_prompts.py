@@ -21,6 +21,8 @@ from agent.safety.state import CONCERNS, Concern
 from agent.sommelier.vocabulary import OfferKind, canonicalize
 from agent.text import pattern
 
+WINE_PLACEHOLDER: Final = pattern(r"\{wine:([^{}\n]{1,200})\}")
+"""A placeholder for the name of a wine, with its id, in a model's text."""
 MAX_INTRO_CHARS: Final = 1500
 """The longest intro without wines. Longer texts are cut at a sentence end."""
 MAX_INTRO_CHARS_WITH_WINES: Final = 600

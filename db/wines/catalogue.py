@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from sqlalchemy import RowMapping, func, select, text
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from agent.sommelier.queries import WineQuery, WineSearchResult
+from agent.sommelier.queries import WineNames, WineQuery, WineSearchResult
 from agent.sommelier.wine import Offer, Wine, stored_wine_fields
 from db.engine import Sessions, SqlRepository
 from db.models import CatalogueRow, OfferRow, WineRow
@@ -58,6 +58,9 @@ class SqlCatalogue(SqlRepository):
         index = await self._current_index()
         wines = index.wines_by_id
         return [wines[wine_id] for wine_id in wine_ids if wine_id in wines]
+
+    async def load_names(self) -> WineNames:
+        return (await self._current_index()).names
 
     async def find_by_digest(self, digest: str) -> Wine | None:
         """Return the wine for whose id `digest_of` returns this digest, or None."""

@@ -9,7 +9,7 @@ that have enough letters in common with it (`db.wines.name_parts`).
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from itertools import dropwhile, pairwise
@@ -126,6 +126,10 @@ class NameIndex:
         for year in years:
             found = found & self._find_year(year)
         return frozenset(found)
+
+    def has_wine_with(self, words: Collection[str]) -> bool:
+        """Return whether a wine has all these words, folded, in its name, place or grapes."""
+        return bool(_find_exact([*words], self._by_any))
 
     def find_other_vintages(self, name: str) -> frozenset[int]:
         """Return the numbers of the wines with this name in any vintage.

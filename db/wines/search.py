@@ -41,6 +41,11 @@ class WineIndex:
         self._words.build()
         self._names = NameIndex(self._entries)
 
+    @property
+    def names(self) -> NameIndex:
+        """Return the names of the wines."""
+        return self._names
+
     def search(self, query: WineQuery) -> WineSearchResult:
         """Return the wines that pass every hard filter of `query`, the best match first."""
         like = self.wines_by_id.get(query.like)
