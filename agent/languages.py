@@ -60,9 +60,8 @@ class Claims(StrictModel):
     """The words beside an allergen that a guest asks about: "contains"."""
     negations: str
     unsure: str
-    """The words of who does not know, asks, or offers to look: the sentence affirms nothing."""
-    general: str
-    """The words of who speaks of such wines in general: "vegan means"."""
+    """The words of who does not know, asks, offers to look, or speaks of such wines in general
+    ("vegan means"): the sentence affirms nothing."""
 
 
 class Language(StrictModel):

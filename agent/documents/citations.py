@@ -160,14 +160,15 @@ class CitationRules:
             )
         cited_texts = [self._sources[path] for path in statement.cited_paths]
         sources = "\n".join([self._question, *cited_texts])
-        number = find_unsupported_number(_without_citations(statement.text), sources)
+        number = find_unsupported_number(without_citations(statement.text), sources)
         if number is None:
             return None
         cited = _list_in_brackets(statement.cited_paths)
         return f"the number {number} in {quoted_text} does not occur in {cited}; correct it"
 
 
-def _without_citations(text: str) -> str:
+def without_citations(text: str) -> str:
+    """Return a text without its brackets."""
     return CITATION_PATTERN.sub("", text)
 
 
@@ -279,7 +280,7 @@ def find_wrong_number(
     The number must stand in a document that the sentence cites, or in one of the other texts.
     """
     paths = {chunk.path for chunk in chunks}
-    for sentence in _split_cited_sentences(text):
+    for sentence in split_cited_sentences(text):
         cited: set[str] = set()
         for brackets in find_citations(sentence, paths):
             cited.update(brackets.paths)
@@ -287,11 +288,20 @@ def find_wrong_number(
             continue
         cited_texts = [chunk.source_text for chunk in chunks if chunk.path in cited]
         supported = "\n".join([*cited_texts, *other_texts])
-        number = find_unsupported_number(_without_citations(sentence), supported)
+        number = find_unsupported_number(without_citations(sentence), supported)
         if number is not None:
             listed = _list_in_brackets(sorted(cited))
             return f"the number {number} does not occur in {listed}; correct it, or leave it out"
     return None
+
+
+def list_cited(sentence: str, chunks: Sequence[Chunk]) -> list[Chunk]:
+    """Return the chunks of the documents that a sentence cites, or whose words it repeats."""
+    paths = {chunk.path for chunk in chunks}
+    cited: set[str] = set()
+    for brackets in find_citations(cite_excerpts(sentence, chunks), paths):
+        cited.update(brackets.paths)
+    return [chunk for chunk in chunks if chunk.path in cited]
 
 
 def cite_excerpts(text: str, chunks: Sequence[Chunk]) -> str:
@@ -303,7 +313,7 @@ def cite_excerpts(text: str, chunks: Sequence[Chunk]) -> str:
     lines = []
     for line in text.splitlines():
         sentences = []
-        for sentence in _split_cited_sentences(line):
+        for sentence in split_cited_sentences(line):
             sentences.append(_cite_passage(sentence, passages))
         lines.append(" ".join(sentences))
     return "\n".join(lines)
@@ -419,7 +429,7 @@ def _parse_lines(text: str, paths: Collection[str]) -> list[Line]:
         if list_marker is not None and not is_heading:
             marker = list_marker[0]
         statements = []
-        sentences = _split_cited_sentences(line[len(marker) :].strip())
+        sentences = split_cited_sentences(line[len(marker) :].strip())
         for sentence in reversed(sentences):
             covering = find_citations(sentence, paths) or covering
             needs_citation = not is_heading and _needs_citation(sentence)
@@ -441,7 +451,7 @@ def _make_statement(
     return Statement(sentence, needs_citation, tuple(cited_paths), unknown_paths)
 
 
-def _split_cited_sentences(text: str) -> list[str]:
+def split_cited_sentences(text: str) -> list[str]:
     """Return the sentences of a text, each with the citations that follow its full stop."""
     sentences: list[str] = []
     spaced_text = UNSPACED_CITATION.sub(lambda match: f"{match[1]} [", text)
@@ -464,7 +474,7 @@ def _has_ended(sentence: str) -> bool:
 
 def _is_citations_only(text: str) -> bool:
     """Return True if a text consists of citations only, such as "Sources: [a.md]"."""
-    rest = _without_citations(text)
+    rest = without_citations(text)
     return rest != text and SOURCES_LABEL.match(rest) is not None
 
 

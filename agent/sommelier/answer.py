@@ -12,15 +12,24 @@ from typing import Any, Final, NamedTuple
 from pydantic import ValidationError
 
 from agent.auto_links import find_auto_links
-from agent.documents.citations import find_unretrieved_path, find_wrong_number
+from agent.documents.citations import (
+    find_unretrieved_path,
+    find_wrong_number,
+    split_cited_sentences,
+)
 from agent.documents.passages import Chunk
 from agent.engine.contract import Evidence, OutputContract, Part, Show
 from agent.engine.errors import quoted
-from agent.language import begins_with_pronoun, split_sentences
+from agent.language import begins_with_pronoun
 from agent.sommelier.attachment import AnyWine, ReadWine
 from agent.sommelier.basket import has_size, list_basket
-from agent.sommelier.claims import find_unfounded_claims
-from agent.sommelier.grounding import FigureChecker, split_statements
+from agent.sommelier.claims import SHOP_TOPICS, find_unfounded_claims
+from agent.sommelier.grounding import (
+    FigureChecker,
+    Grounds,
+    is_question,
+    split_statements,
+)
 from agent.sommelier.rendering import find_wine, render
 from agent.sommelier.sommelier_prompts import (
     WINE_PLACEHOLDER,
@@ -128,11 +137,17 @@ def _find_claim_problem(
     text: str, checker: _AnswerChecker, wine: AnyWine | None
 ) -> str | None:
     """Return feedback on the first sentence that affirms what no source says, or None."""
-    for sentence in split_statements(text):
-        claims = find_unfounded_claims(sentence, checker.grounds_of(sentence, wine))
-        if claims:
-            said = quoted(WINE_PLACEHOLDER.sub("…", sentence))
-            return f"leave out {said}: no tool returned this ({', '.join(claims)})"
+    for sentence in split_cited_sentences(text):
+        if is_question(sentence):
+            continue
+        claims = find_unfounded_claims(sentence, Grounds(checker, sentence, wine))
+        if not claims:
+            continue
+        said = quoted(WINE_PLACEHOLDER.sub("…", sentence))
+        reason = f"no tool returned this ({', '.join(claims)})"
+        if not SHOP_TOPICS.keys().isdisjoint(claims):
+            reason = f"{reason}, or the [path] that says it is missing in the sentence"
+        return f"leave out {said}: {reason}"
     return None
 
 
@@ -298,7 +313,7 @@ def _keep_grounded(text: str, checker: _AnswerChecker, wine_id: str = "") -> _Ke
     is_after_cut = False
     for line in text.splitlines():
         kept: list[str] = []
-        for sentence in split_sentences(line):
+        for sentence in split_cited_sentences(line):
             is_cut = _find_problem(sentence, wine_id, checker) is not None
             if is_cut:
                 cuts.append(sentence)

@@ -5,12 +5,11 @@ look for a vegan one") and negations ("I do not know whether it is vegan") affir
 said in other words than those of the table is not found.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Final
 
+from agent.documents.citations import without_citations
 from agent.documents.shop import find_shop_topics
 from agent.i18n import current_language
 from agent.languages import load_languages
@@ -18,6 +17,7 @@ from agent.numerals import find_numbers, parse_number, replace_number_words
 from agent.query_reading.phrases import detect_language
 from agent.query_reading.tables import load_rows
 from agent.sommelier.attachment import AnyWine
+from agent.sommelier.grounding import Grounds
 from agent.sommelier.vocabulary import Allergen
 from agent.text import Pattern, pattern, split_words
 
@@ -26,102 +26,74 @@ GAP: Final = "..."
 FEW_WORDS: Final = r"(?: \w+){0,5}?"
 CRITIC_SCORES: Final = range(80, 101)
 """The numbers beside the name of a critic that are scores."""
-FACTS_OF_WINES: Final = frozenset({"stock", "vegan", "certified", "half", "magnum"})
-SHOP_TOPICS: Final = {"delivery": "delivery", "opening": "hours"}
+OF_WINES: Final = ("stock", "vegan", "certified", "half", "magnum")
+SHOP_TOPICS: Final = {"delivery": "delivery", "opening": "hours", "reservation": ""}
 """What is affirmed of the shop, by the topics of the passages that may say it."""
-KINDS: Final = frozenset(
-    "stock delivery opening reservation safe vegan certified half magnum critics".split()
-)
-"""What is affirmed, by the names in the tables; lacking an allergen is affirmed by its name."""
-
-
-@dataclass(frozen=True, slots=True)
-class Grounds:
-    """What may ground a sentence: wines, other texts, and the numbers of all of them.
-
-    If the sentence `is_about_all`, it must hold for each of the wines, otherwise for one of them.
-    `tool_texts` come from other tools than those of wines and documents.
-    """
-
-    wines: Sequence[AnyWine]
-    texts: Sequence[str]
-    tool_texts: Sequence[str]
-    numbers: AbstractSet[float]
-    is_about_all: bool
+FREE_OF: Final = {f"free of {name}": name for name in Allergen}
+KINDS: Final = (*FREE_OF, *OF_WINES, *SHOP_TOPICS, "safe", "critics")
+"""What is affirmed, by the names in the tables."""
 
 
 def find_unfounded_claims(sentence: str, grounds: Grounds) -> list[str]:
     """Return the kinds of what a sentence affirms and no source says, such as "delivery"."""
-    words = _pad(sentence)
-    table = _patterns().get(detect_language(sentence, current_language()), {})
-    if not table or table["unsure"].search(words) or table["general"].search(words):
+    text = without_citations(sentence)
+    words, table = _pad(text), _find_table(text)
+    if not table or table["unsure"].search(words):
         return []
-    lacking = [name for name in Allergen if table[f"free_of_{name}"].search(words)]
-    unfounded = [f"free of {name}" for name in lacking if not _all_lack(name, grounds)]
-    if table["negations"].search(words):
-        return unfounded
-    affirmed = [
-        kind for kind, known in table.items() if kind in KINDS and known.search(words)
-    ]
-    return unfounded + [
-        kind for kind in affirmed if not _is_grounded(kind, sentence, grounds)
-    ]
+    kinds = [kind for kind in KINDS if table[kind].search(words)]
+    if table["negations"].search(words):  # "it contains no egg" is one too
+        kinds = [kind for kind in kinds if kind in FREE_OF]
+    return [kind for kind in kinds if not _is_grounded(kind, text, grounds)]
 
 
 def is_affirmed(sentence: str) -> bool:
     """Return whether a sentence has no word of a negation, a doubt or a question."""
-    words = _pad(sentence)
-    table = _patterns().get(detect_language(sentence, current_language()), {})
-    return not any(
-        table[hedge].search(words) for hedge in ("negations", "unsure") if table
-    )
+    words, table = _pad(sentence), _find_table(sentence)
+    hedges = [table[name] for name in ("negations", "unsure") if table]
+    return not any(hedge.search(words) for hedge in hedges)
 
 
 def find_asked_allergens(text: str) -> list[Allergen]:
     """Return the allergens that a text asks for or excludes: "Does it contain egg?"."""
-    words = _pad(text)
-    tables = _patterns().values()
-    return [
-        name
-        for name in Allergen
-        if any(table[f"asked_{name}"].search(words) for table in tables)
-    ]
+    return [name for name in Allergen if mentions_kind(f"asked {name}", text)]
 
 
 def mentions_kind(kind: str, text: str) -> bool:
     """Return whether a text has words of this kind, in any language."""
     words = _pad(text)
-    return any(table[kind].search(words) for table in _patterns().values())
-
-
-def _all_lack(allergen: Allergen, grounds: Grounds) -> bool:
-    """Return whether all the wines lack an allergen; without wines, nothing is said of one."""
-    return all(wine.facts.is_known_to_lack(allergen) for wine in grounds.wines)
+    return any(table[kind].search(words) for table in _tables().values())
 
 
 def _is_grounded(kind: str, sentence: str, grounds: Grounds) -> bool:
-    """Return whether a source says what a sentence affirms of this kind."""
-    if kind in FACTS_OF_WINES:
+    """Return whether a source says what a sentence affirms of this kind.
+
+    Of an allergen, all the wines must lack it. No document says what is safe for this guest. What
+    is said of the shop must stand in a document that the sentence cites, or come from a tool.
+    """
+    wines = grounds.wines
+    if kind in FREE_OF:
+        return all(wine.facts.is_known_to_lack(FREE_OF[kind]) for wine in wines)
+    if kind in OF_WINES:
         return _holds_for_wines(kind, sentence, grounds)
+    if kind == "safe":
+        return _says(kind, grounds.tool_texts)
     numbers = find_numbers(sentence)
     if kind == "critics":
-        return {
-            number for number in numbers if number in CRITIC_SCORES
-        } <= grounds.numbers
-    if kind in SHOP_TOPICS:
-        is_said = SHOP_TOPICS[kind] in find_shop_topics(grounds.texts)
-        return is_said and numbers <= grounds.numbers
-    # No document says what was reserved for this guest, or is safe for them.
-    return _says(kind, grounds.tool_texts)
+        scores = {number for number in numbers if number in CRITIC_SCORES}
+        return scores <= grounds.numbers
+    texts = [*grounds.cited_texts, *grounds.tool_texts]
+    is_said = SHOP_TOPICS[kind] in find_shop_topics(texts) or _says(kind, texts)
+    return is_said and numbers <= grounds.numbers
 
 
 def _holds_for_wines(kind: str, sentence: str, grounds: Grounds) -> bool:
-    """Return whether what a sentence affirms holds for its wines, by the catalogue."""
+    """Return whether what a sentence affirms holds for its wines, by the catalogue.
+
+    What is said of vegan wines or certificates where no wine was found is said in general.
+    """
     if kind == "stock" and not _find_counts(sentence) <= grounds.numbers:
         return False
-    if (
-        not grounds.wines
-    ):  # what is said of vegan wines or certificates is said in general
+    if not grounds.wines:
         return kind in {"vegan", "certified"}
     facts = [_has(kind, wine) for wine in grounds.wines]
     if all(facts) if grounds.is_about_all else any(facts):
@@ -144,11 +116,9 @@ def _has(kind: str, wine: AnyWine) -> bool:
 def _find_counts(sentence: str) -> set[float]:
     """Return the numbers of bottles that a sentence names: 12 in "12 bottles in stock"."""
     words = _pad(replace_number_words(sentence))
-    counts: set[float] = set()
-    for table in _patterns().values():
-        for match in table["counts"].finditer(words):
-            counts.add(parse_number(match["count"]))
-    return counts
+    tables = _tables().values()
+    matches = [match for table in tables for match in table["counts"].finditer(words)]
+    return {parse_number(match["count"]) for match in matches}
 
 
 def _says(kind: str, texts: Iterable[str]) -> bool:
@@ -159,37 +129,36 @@ def _pad(text: str) -> str:
     return f" {' '.join(split_words(text))} "
 
 
+def _find_table(sentence: str) -> Mapping[str, Pattern]:
+    """Return the patterns of the language of a sentence, by kind; empty if it has no table."""
+    return _tables().get(detect_language(sentence, current_language()), {})
+
+
 @cache
-def _patterns() -> Mapping[str, Mapping[str, Pattern]]:
-    """Return the patterns of each kind by language; of `free_of` and `asked`, by allergen."""
-    patterns: dict[str, dict[str, Pattern]] = {}
+def _tables() -> Mapping[str, Mapping[str, Pattern]]:
+    """Return the patterns of each language by kind; of "free of" and "asked", by allergen."""
+    tables: dict[str, dict[str, Pattern]] = {}
     for code, language in load_languages().items():
-        claims = language.claims
-        if claims is None:
+        if language.claims is None:
             continue
-        table = {
-            kind: _compile(phrases) for kind, phrases in claims.model_dump().items()
-        }
-        bottles, stock = _alternatives(claims.bottles), _alternatives(claims.stock)
+        phrases = language.claims.model_dump()
+        any_of = {kind: _alternatives(row) for kind, row in phrases.items()}
+        table = {kind: pattern(f" (?:{row}) ") for kind, row in any_of.items()}
         table["counts"] = pattern(
-            rf" (?P<count>\d+)(?:(?: \w+)? (?:{bottles})| (?:{stock})) "
+            rf" (?P<count>\d+)(?:(?: \w+)? (?:{any_of['bottles']})| (?:{any_of['stock']})) "
         )
-        free_of, asked = _alternatives(claims.free_of), _alternatives(claims.asked)
-        for name in Allergen:
-            allergen = _alternatives(",".join(_allergen_words(name, code)))
-            table[f"free_of_{name}"] = pattern(
-                rf" (?:(?:{free_of})(?: \w+){{0,2}}? (?:{allergen})|(?:{allergen}) free) "
+        free_of, asked = any_of["free_of"], any_of["asked"]
+        for kind, allergen in FREE_OF.items():
+            name = _alternatives(",".join(_allergen_words(allergen, code)))
+            table[kind] = pattern(
+                rf" (?:(?:{free_of})(?: \w+){{0,2}}? (?:{name})|(?:{name}) free) "
             )
             before, after = rf"(?:{asked}){FEW_WORDS}", rf"{FEW_WORDS} (?:{asked})"
-            table[f"asked_{name}"] = pattern(
-                rf" (?:{before} (?:{allergen})|(?:{allergen}){after}) "
+            table[f"asked {allergen}"] = pattern(
+                rf" (?:{before} (?:{name})|(?:{name}){after}) "
             )
-        patterns[code] = table
-    return patterns
-
-
-def _compile(phrases: str) -> Pattern:
-    return pattern(rf" (?:{_alternatives(phrases)}) ")
+        tables[code] = table
+    return tables
 
 
 def _alternatives(phrases: str) -> str:
@@ -205,10 +174,8 @@ def _alternatives(phrases: str) -> str:
     return "|".join(parts)
 
 
-@cache
 def _allergen_words(allergen: Allergen, language: str) -> tuple[str, ...]:
     """Return the words for an allergen in a language."""
-    for row in load_rows():
-        if row.meanings == {"allergen": (allergen,)}:
-            return row.phrases.get(language, ())
-    return ()
+    meanings = {"allergen": (allergen,)}
+    rows = (row for row in load_rows() if row.meanings == meanings)
+    return next(rows).phrases.get(language, ())

@@ -7,17 +7,18 @@ a number of years. Questions are not checked.
 """
 
 from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Final, NamedTuple
 
+from agent.documents.citations import list_cited
 from agent.documents.passages import Chunk
 from agent.engine.contract import Evidence, texts_of
 from agent.language import split_sentences
 from agent.numerals import find_numbers
 from agent.sommelier.attachment import AnyWine
 from agent.sommelier.basket import BasketLine
-from agent.sommelier.claims import Grounds
 from agent.sommelier.conversion import find_named_currency
 from agent.sommelier.figures import (
     Amount,
@@ -106,25 +107,11 @@ class FigureChecker:
         """The numbers of all wines that were found."""
         return frozenset[float]().union(*map(find_numbers, texts_of(self.wines)))
 
-    def grounds_of(self, sentence: str, wine: AnyWine | None = None) -> Grounds:
-        """Return what may ground a sentence, perhaps of the description of `wine`."""
-        named = self._named_in(sentence, wine)
-        wines = named or self.shown or self.wines
-        offers = [offer for each in wines for offer in each.facts.offers]
-        stocks = {float(offer.stock) for offer in offers if offer.stock is not None}
-        wine_numbers = frozenset[float]().union(*map(find_numbers, texts_of(wines)))
-        counts = {float(line.count) for line in self.basket}
-        amounts = {amount.value for amount in self.find_right_amounts(sentence)}
-        numbers = {1.0, *stocks, *counts, *amounts, *wine_numbers, *self.text_numbers}
-        return Grounds(
-            wines, self.texts, self.tool_texts, numbers, is_about_all=bool(named)
-        )
-
     def find_wrong_figures(self, text: str, wine: AnyWine | None = None) -> list[str]:
         """Return the figures that lack evidence in a text, perhaps the description of `wine`."""
         statements = split_statements(text)
         prose = WINE_PLACEHOLDER.sub(" ", "\n".join(statements))
-        named = self._named_in(text, wine)
+        named = self.named_in(text, wine)
         wines = named or self.wines
         scores = {*find_scores(prose)}
         if scores:  # most texts have none, and the sources may be long
@@ -149,7 +136,7 @@ class FigureChecker:
         amounts = (amount for each in statements for amount in find_amounts(each))
         return [amount for amount in amounts if amount.text not in wrong]
 
-    def _named_in(self, text: str, wine: AnyWine | None) -> list[AnyWine]:
+    def named_in(self, text: str, wine: AnyWine | None) -> list[AnyWine]:
         """Return the described `wine`, if any, and the wines that a text names."""
         ids = (
             placeholder[1].strip() for placeholder in WINE_PLACEHOLDER.finditer(text)
@@ -167,7 +154,7 @@ class FigureChecker:
         """
         wrong: list[str] = []
         for sentence in statements:
-            named = self._named_in(sentence, wine)
+            named = self.named_in(sentence, wine)
             sums: dict[frozenset[Currency], list[Sums]] = {}
             for amount in find_amounts(WINE_PLACEHOLDER.sub(" ", sentence)):
                 self.checked_count += 1
@@ -272,6 +259,45 @@ class FigureChecker:
         return [*map(str, sorted(past_years - source_numbers - derived_years))]
 
 
+class Grounds:
+    """What may ground a sentence, perhaps of the description of `wine`.
+
+    Its `wines` are those that it names, and then it `is_about_all` of them; otherwise it must hold
+    for one of those that are shown. `tool_texts` come from other tools than those of wines and
+    documents.
+    """
+
+    def __init__(
+        self, checker: FigureChecker, sentence: str, wine: AnyWine | None = None
+    ) -> None:
+        named = checker.named_in(sentence, wine)
+        self.wines: Sequence[AnyWine] = named or checker.shown or checker.wines
+        self.is_about_all = bool(named)
+        self.texts = checker.texts
+        self.tool_texts = checker.tool_texts
+        self._checker = checker
+        self._sentence = sentence
+
+    @cached_property
+    def numbers(self) -> AbstractSet[float]:
+        """The numbers of its wines, the basket and the other sources; 1 counts nothing."""
+        offers = [offer for wine in self.wines for offer in wine.facts.offers]
+        stocks = {float(offer.stock) for offer in offers if offer.stock is not None}
+        counts = {float(line.count) for line in self._checker.basket}
+        rights = self._checker.find_right_amounts(self._sentence)
+        amounts = {amount.value for amount in rights}
+        in_wines = map(find_numbers, texts_of(self.wines))
+        in_texts = self._checker.text_numbers
+        return {1.0, *stocks, *counts, *amounts}.union(in_texts, *in_wines)
+
+    @cached_property
+    def cited_texts(self) -> Sequence[str]:
+        """The documents that the sentence cites, or whose words it repeats."""
+        sources = self._checker.evidence.sources.values()
+        chunks = [source for source in sources if isinstance(source, Chunk)]
+        return texts_of(list_cited(self._sentence, chunks))
+
+
 class _Selection(NamedTuple):
     """The currencies of an amount in prose, and the one to which other prices are converted.
 
@@ -294,8 +320,12 @@ class _Selection(NamedTuple):
 
 def split_statements(text: str) -> list[str]:
     """Return the sentences of a text that are no questions."""
-    sentences = split_sentences(text)
-    return [each for each in sentences if not each.rstrip(' )"»”').endswith("?")]
+    return [each for each in split_sentences(text) if not is_question(each)]
+
+
+def is_question(sentence: str) -> bool:
+    """Return whether a sentence ends with a question mark, perhaps within quotes."""
+    return sentence.rstrip(' )"»”').endswith("?")
 
 
 def _prices_of(wines: Iterable[AnyWine]) -> list[_Price]:

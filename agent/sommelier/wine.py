@@ -29,6 +29,8 @@ HTTPS_ADDRESS: Final = pattern(
 MAX_ADDRESS_CHARS: Final = 1_000
 NON_VEGAN_ALLERGENS: Final = frozenset({Allergen.EGG, Allergen.MILK, Allergen.FISH})
 VEGAN_WORD: Final = "vegan"
+"""What the words for it begin with in all languages of the tables: "veganistisch", "végan"."""
+DENIALS: Final = frozenset({"not", "non", "no", "nicht", "pas", "niet", "nao"})
 CELLAR_PREFIX: Final = "own:"
 """The prefix of wine ids in a guest's own cellar; no id in the catalogue has it."""
 OFFER_FACTS: Final = ("price", "currency", "in_stock")
@@ -493,13 +495,12 @@ class Wine(BaseModel):
         """Return whether the wine is vegan, according to its name, notes and allergens."""
         if not NON_VEGAN_ALLERGENS.isdisjoint(self.allergens):
             return "no"
-        words = split_words(f"{self.name} {self.notes}")
-        if VEGAN_WORD not in words:
-            return "unknown"
-        word_before = (
-            words[words.index(VEGAN_WORD) - 1] if words[0] != VEGAN_WORD else ""
-        )
-        return "no" if word_before in {"not", "non"} else "yes"
+        before = ""
+        for word in split_words(f"{self.name} {self.notes}"):
+            if word.startswith(VEGAN_WORD):
+                return "no" if before in DENIALS else "yes"
+            before = word
+        return "unknown"
 
     def is_known_to_lack(self, allergen: Allergen) -> bool:
         """Return whether the wine is known to be free of an allergen: a vegan one, of most."""

@@ -5,6 +5,7 @@ The sentences were written before the tables of words (`claims` in `languages/`)
 """
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 from agent.documents.shop import SHOP_DOCUMENT
 from agent.engine.contract import Evidence, Source
 from agent.i18n import use_language
-from agent.sommelier.answer import grounding_problem
+from agent.sommelier.answer import grounding_problem, keep_valid
 from agent.sommelier.sommelier_prompts import SommelierResponse, WineRecommendation
 from agent.sommelier.vocabulary import Allergen, OfferKind
 from agent.sommelier.wine import Offer
@@ -31,6 +32,8 @@ WINES = {
     "counted": CHINON.model_copy(update={"offers": OFFERS}),
     "gone": CHINON.model_copy(update={"offers": (Offer(price=16.5, in_stock=False),)}),
     "vegan": CHINON.model_copy(update={"notes": "Fresh. Vegan."}),
+    "veganistisch": CHINON.model_copy(update={"notes": "Fris. Veganistisch."}),
+    "not vegan": CHINON.model_copy(update={"notes": "Frisch. Nicht vegan."}),
     "egg": CHINON.model_copy(update={"allergens": (Allergen.EGG, Allergen.SULPHITES)}),
     "scored": CHINON.model_copy(update={"notes": "92 points from Robert Parker."}),
 }
@@ -47,16 +50,21 @@ def read(name: str) -> list[dict[str, Any]]:
     ]
 
 
-def find_problems(row: dict[str, Any]) -> list[str]:
-    """Return what is wrong with a sentence as the description of a wine, and in the intro."""
+def make_sources(row: dict[str, Any]) -> dict[str, Source]:
+    """Return the wine of a row, and the document about the shop if it has one."""
     wine = WINES[row["wine"]]
     sources: dict[str, Source] = {wine.id: wine}
     if row["has_document"]:
-        sources["shop"] = SUR_LIE.__class__(
-            **{field: getattr(SUR_LIE, field) for field in SUR_LIE.__slots__}
-            | {"id": "shop", "path": SHOP_DOCUMENT, "title": "The shop", "text": SHOP}
+        sources["shop"] = replace(
+            SUR_LIE, id="shop", path=SHOP_DOCUMENT, title="The shop", text=SHOP
         )
-    evidence = Evidence(sources, ["?"])
+    return sources
+
+
+def find_problems(row: dict[str, Any]) -> list[str]:
+    """Return what is wrong with a sentence as the description of a wine, and in the intro."""
+    wine = WINES[row["wine"]]
+    evidence = Evidence(make_sources(row), ["?"])
     problems: list[str] = []
     with use_language(row["language"]):
         for description, intro in ((row["sentence"], ""), ("", row["sentence"])):
@@ -68,14 +76,10 @@ def find_problems(row: dict[str, Any]) -> list[str]:
     return problems
 
 
-def said(language: str, sentence: str) -> dict[str, Any]:
-    """Return a row with a sentence on a wine of which nothing special is known."""
-    return {
-        "language": language,
-        "sentence": sentence,
-        "wine": "plain",
-        "has_document": False,
-    }
+def said(language: str, sentence: str, **facts: Any) -> dict[str, Any]:
+    """Return a row with a sentence, by default on a wine of which nothing special is known."""
+    row = {"language": language, "sentence": sentence, "wine": "plain"}
+    return row | {"has_document": False} | facts
 
 
 @pytest.mark.parametrize("held_out", [False, True])
@@ -113,3 +117,50 @@ def test_how_many_of_the_wines_are_in_stock_is_no_count_of_bottles() -> None:
 )
 def test_half_a_bottle_for_each_guest_is_no_size(language: str, sentence: str) -> None:
     assert not any(find_problems(said(language, sentence)))
+
+
+@pytest.mark.parametrize(
+    ("language", "sentence"),
+    [
+        ("de", "Wir liefern in zwei bis drei Tagen nach Irland"),
+        ("fr", "Nous livrons en Irlande en deux à trois jours"),
+        ("it", "Siamo aperti fino alle 18"),
+        ("nl", "We bezorgen binnen drie dagen"),
+    ],
+)
+def test_what_is_said_of_the_shop_must_cite_the_document_that_says_it(
+    language: str, sentence: str
+) -> None:
+    for ending in (" [shop.md].", ". [shop.md]"):
+        cited = said(language, sentence + ending, has_document=True)
+        assert not any(find_problems(cited)), ending
+    for uncited in (sentence + ".", f"{sentence}. Sur lie [shop.md]."):
+        problems = find_problems(said(language, uncited, has_document=True))
+        assert all("[path]" in problem for problem in problems), uncited
+
+
+def test_a_document_that_is_silent_on_delivery_grounds_none() -> None:
+    sources: dict[str, Source] = {SUR_LIE.id: SUR_LIE}
+    sentence = f"We deliver within two days [{SUR_LIE.path}]."
+    answer = SommelierResponse(response_type="informational", intro=sentence)
+    problem = grounding_problem(answer, Evidence(sources, ["?"]))
+    assert problem is not None
+
+
+def test_a_cited_sentence_is_kept_with_the_citation_behind_its_full_stop() -> None:
+    sentence = "We deliver within Ireland. [shop.md]"
+    row = said("en", f"Parker gave it 97 points. {sentence}", has_document=True)
+    answer = SommelierResponse(response_type="informational", intro=row["sentence"])
+    part = keep_valid(answer, Evidence(make_sources(row), ["?"]))
+    assert part is not None
+    assert part.answer.intro == sentence
+
+
+@pytest.mark.parametrize(
+    "sentence", ["Daar zit geen ei in.", "Er ist ohne Ei.", "It contains no egg."]
+)
+def test_a_vegan_wine_may_be_said_to_lack_egg(sentence: str) -> None:
+    language = {"D": "nl", "E": "de", "I": "en"}[sentence[0]]
+    for wine in ("vegan", "veganistisch"):
+        assert not any(find_problems(said(language, sentence, wine=wine)))
+    assert all(find_problems(said(language, sentence, wine="not vegan")))
