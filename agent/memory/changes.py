@@ -12,6 +12,7 @@ from agent.memory.taste import (
     find_new_facts,
     format_added_facts,
     format_removed_facts,
+    keep_latest_facts,
 )
 from agent.sommelier.cards import asks_for_vegan
 from agent.turn import CellarItem, Change, Drink, Fact, Person, Reply, apply_change
@@ -52,7 +53,7 @@ def with_change_notes(
 
 
 def _merge(changes: Iterable[Change], user_id: int, undo_id: int) -> Change:
-    """Return one change that does what several do."""
+    """Return one change that does what several do; of what is stated of a taste, the last."""
     added: list[Fact] = []
     removed: list[Fact] = []
     bottles: list[CellarItem] = []
@@ -64,7 +65,7 @@ def _merge(changes: Iterable[Change], user_id: int, undo_id: int) -> Change:
         drinks += change.drinks
     return Change(
         user_id=user_id,
-        added_facts=tuple(added),
+        added_facts=keep_latest_facts(added),
         removed_facts=tuple(removed),
         bottles=tuple(bottles),
         drinks=tuple(drinks),

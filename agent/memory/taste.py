@@ -34,7 +34,7 @@ def parse_facts(text: str) -> tuple[Fact, ...]:
     facts: list[Fact] = []
     for statement in STATEMENT_END.split(text[:MAX_NOTE_CHARS]):
         facts += _parse_statement(statement.strip())
-    return find_new_facts(facts, ())
+    return keep_latest_facts(facts)
 
 
 def _parse_statement(text: str) -> Sequence[Fact]:
@@ -88,6 +88,19 @@ def find_contradicted_facts(fact: Fact, known: Iterable[Fact]) -> Iterator[Fact]
             is_contradicted = kinds == {"budget"}
         if is_contradicted:
             yield old
+
+
+def keep_latest_facts(facts: Iterable[Fact]) -> tuple[Fact, ...]:
+    """Return facts in order, without those that a later one repeats or contradicts.
+
+    "I love Riesling; no, no more Riesling" leaves the last statement.
+    """
+    kept: list[Fact] = []
+    for fact in facts:
+        outdated = {fact.key, *(old.key for old in find_contradicted_facts(fact, kept))}
+        kept = [old for old in kept if old.key not in outdated]
+        kept.append(fact)
+    return tuple(kept)
 
 
 def split_taste(taste: Taste) -> list[str]:

@@ -18,12 +18,13 @@ from agent.cellar.items import (
 from agent.engine.messages import ToolCall
 from agent.engine.run import Run
 from agent.engine.tools import Toolbox, ToolResult
+from agent.memory.changes import with_change_notes
 from agent.memory.taste import describe_fact, parse_facts
 from agent.memory.tools import memory_tools
 from agent.sommelier.filters import may_be_shown, restrict_query
 from agent.sommelier.queries import WineQuery
 from agent.sommelier.vocabulary import Currency, Style
-from agent.turn import Change, Deps, Fact, Person
+from agent.turn import Change, Deps, Fact, Person, Reply
 from tests.fakes import CHINON
 
 BAROLO = replace(to_cellar_item(guess_wine("Barolo 2016", 45), 6), number=1)
@@ -50,6 +51,17 @@ def test_a_text_is_parsed_as_facts_or_becomes_a_note() -> None:
 def test_semicolons_part_what_is_stated() -> None:
     stated = parse_facts("I love Riesling; no oak; up to 20 euros")
     assert [fact.kind for fact in stated] == ["like", "hate", "budget"]
+
+
+def test_of_two_statements_about_one_grape_the_later_one_counts() -> None:
+    (fact,) = parse_facts("I love Riesling; no Riesling")
+    assert fact.key == ("hate", "grapes=Riesling")
+    likes, hates = Fact("like", "grapes=Riesling"), Fact("hate", "grapes=Riesling")
+    for first, last in ((likes, hates), (hates, likes)):
+        calls = [Change(user_id=7, added_facts=(said,)) for said in (first, last)]
+        reply = Reply(text="Noted.", changes=tuple(calls))
+        (change,) = with_change_notes(reply, ADA, "?", undo_id=0).changes
+        assert change.added_facts == (last,)
 
 
 def test_a_line_is_parsed_as_a_cellar_item() -> None:
