@@ -130,6 +130,26 @@ def test_sums_that_are_true_pass_without_counted_bottles() -> None:
         )
 
 
+def test_a_sum_of_four_wines_and_of_a_bottle_more_is_true_with_and_without_counts() -> (
+    None
+):
+    prices = {"one": 10.5, "two": 12, "three": 11, "four": 11.5}
+    wines = [
+        CHINON.model_copy(update={"id": name, "offers": (Offer(price=price),)})
+        for name, price in prices.items()
+    ]
+    known = evidence("wine for twelve, delivery is 8 euros", wines=wines)
+    for counts in ((3, 2, 3, 2), (None, None, None, None)):
+        for sentence in (
+            "3 + 2 + 3 + 2 bottles come to about 111.50 €.",
+            "With the 8 € of delivery, 3 + 2 + 3 + 2 bottles are 119.50 in all.",
+        ):
+            answer = basket(*counts, wines=wines, closing=sentence)
+            assert grounding_problem(answer, known) is None, (counts, sentence)
+        wrong = basket(*counts, wines=wines, closing="3 + 2 + 3 + 2 are 115.70 €.")
+        assert grounding_problem(wrong, known)
+
+
 def test_a_sum_needs_no_place_in_the_document_that_its_sentence_cites() -> None:
     shop = replace(SUR_LIE, path="shop.md", text="Delivery costs 6.50 euros.")
     known = Evidence(
