@@ -12,9 +12,9 @@ import pytest
 import agent
 from agent.documents.answer import answer_question
 from agent.documents.quotes import find_quotes
-from agent.engine.contract import FEEDBACK, OutputContract
+from agent.engine.contract import OutputContract
 from agent.engine.loop import AgenticResponse, generate_agentic_response
-from agent.engine.messages import SHOWN_RAW_CHARS, LLMResponse
+from agent.engine.messages import LLMResponse
 from agent.engine.parsing import ParseResult
 from agent.engine.run import Limits, Run
 from agent.engine.tools import ToolOutput, tool
@@ -26,6 +26,7 @@ from agent.sommelier.answer import SOMMELIER
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.wine_tools import wine_tools
 from agent.turn import Deps
+from config import load_settings
 from tests.doubles.model_server import (
     ModelServer,
     Step,
@@ -38,8 +39,10 @@ from tests.fakes import CHINON, FakeCatalogue, children, names, root_span
 from tests.faults.turns import (
     INFORMATIONAL,
     INVENTED,
+    QUESTION,
     VALID,
     named,
+    reply_to,
     search,
     service,
     turn,
@@ -154,8 +157,12 @@ async def test_r002_the_wording_is_the_documented_one(
     await turn(service(model_server))
     raw, said = last_messages(model_server)
     assert raw == {"role": "assistant", "content": '{"intro": "Hi"}'}
-    expected = FEEDBACK.format(error_description="response_type: Field required")
-    assert said == {"role": "user", "content": expected}
+    assert said == {
+        "role": "user",
+        "content": "Your previous response failed validation: response_type: Field required. "
+        "Please respond again with valid JSON matching the required schema. Do not include any "
+        "text outside the JSON object.",
+    }
 
 
 @pytest.mark.parametrize("finish", ["length", "error"])
@@ -171,7 +178,17 @@ async def test_r002_a_response_that_was_cut_off_is_shown_raw_and_clipped(
     ]
     assert shown[0] == begun
     assert shown[1].startswith(begun)
-    assert len(shown[1]) == SHOWN_RAW_CHARS
+    assert len(shown[1]) == 4_000
+
+
+async def test_r002_thoughts_before_an_invalid_answer_are_not_shown_again(
+    model_server: ModelServer,
+) -> None:
+    thinking = answer('<think>A red, I think.</think>{"intro": "Hi"}')
+    model_server.script(search(), thinking, valid())
+    await turn(service(model_server))
+    raw, _ = last_messages(model_server)
+    assert raw == {"role": "assistant", "content": '{"intro": "Hi"}'}
 
 
 async def test_r001_a_retry_keeps_the_tool_results_and_runs_no_tool_again(
@@ -185,8 +202,20 @@ async def test_r001_a_retry_keeps_the_tool_results_and_runs_no_tool_again(
     assert len(catalogue.searched) == 1
 
 
+async def test_r003_7_the_root_of_a_turn_holds_retry_count_and_error_types(
+    model_server: ModelServer,
+) -> None:
+    model_server.script(search(), answer("{"), answer_json(INVENTED), valid())
+    _, trace = await reply_to(QUESTION, server=model_server)
+    metadata = trace.root.metadata
+    assert (metadata["retried"], metadata["retry_count"]) == (True, 2)
+    assert metadata["error_types"] == ["invalid_json", "grounding"]
+
+
 def test_r004_a_result_has_a_text_ids_and_an_error() -> None:
-    assert ParseResult("Hello", ["w1"]).ok
+    result = ParseResult[str]("Hello", ["w1"])
+    assert (result.text, result.wine_ids, result.error) == ("Hello", ["w1"], None)
+    assert result.ok
     assert not ParseResult("  ").ok
     assert not ParseResult("Hello", [], "broken").ok
     assert not ParseResult("Hello", [], "").ok
@@ -222,6 +251,7 @@ async def test_r007_and_r003_2_every_error_is_retried_alike_and_the_result_is_em
 
 
 def test_r007_the_setting_is_two_by_default() -> None:
+    assert load_settings(None, {}).structured_output_max_retries == 2
     assert Limits().structured_output_max_retries == 2
 
 

@@ -38,6 +38,7 @@ UNAVAILABLE = "the request could not be worked on, try again later"
 PATHS = ("/api/rag/rewrite", "/api/rag/ask", "/api/research/query")
 ANSWER = "Sur lie means that a wine rests on its fine lees [methods/sur-lie.md]."
 QUOTED = snippet("Sur lie means that a wine rests on its fine lees.")
+ALSO_QUOTED = snippet("Stirring the lees gives a creamier texture.")
 
 
 class DatabaseGone(Exception):
@@ -181,7 +182,11 @@ async def test_quotes_are_sent_one_by_one_followed_by_their_number_and_a_summary
 ) -> None:
     model_server.script(
         answer_json(
-            {"snippets": [QUOTED], "summary": "A definition.", "noResults": False}
+            {
+                "snippets": [QUOTED, ALSO_QUOTED],
+                "summary": "A definition.",
+                "noResults": False,
+            }
         )
     )
     query = {"query": "lees"}
@@ -194,12 +199,14 @@ async def test_quotes_are_sent_one_by_one_followed_by_their_number_and_a_summary
     assert streamed.headers["transfer-encoding"] == "chunked"
     assert [part.split(b"\n")[0] for part in parts] == [
         b"event: result",
+        b"event: result",
         b"event: done",
     ]
-    result, (name, done) = events(b"".join(parts).decode())
-    assert (result, name) == (("result", QUOTED), "done")
+    *results, (name, done) = events(b"".join(parts).decode())
+    assert results == [("result", QUOTED), ("result", ALSO_QUOTED)]
+    assert name == "done"
     assert done.pop("processingTimeMs") >= 0
-    assert done == {"resultCount": 1, "summary": "A definition."}
+    assert done == {"resultCount": 2, "summary": "A definition."}
 
 
 @pytest.mark.parametrize(

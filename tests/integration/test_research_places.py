@@ -72,6 +72,7 @@ async def test_ten_queries_in_another_form_are_read(
     ("step", "problem"),
     [
         (answer_json(NINE), "at least 10 items"),
+        (answer_json([*TEN, "wine cellar Bilbao"]), "at most 10 items"),
         (answer_json([*NINE, " "]), "query 10 is empty"),
         (answer_json([*NINE, TEN[0]]), "1 pairs of queries are duplicates"),
         (answer_json([*NINE, "https://bilbao.example"]), "query 10 is no search query"),

@@ -122,6 +122,19 @@ async def test_a_cheap_model_is_asked_first_and_a_better_one_if_its_answers_fail
     assert root.record.metadata["tier"] == len({*asked})
 
 
+async def test_mode_b_is_the_default(model_server: ModelServer) -> None:
+    model_server.script(quoted(LEAN))
+    models, _ = models_of(
+        load_settings(
+            None, {"OPENAI_BASE_URL": model_server.base_url, "LLM_MODEL": "x"}
+        )
+    )
+    await find_quotes(QUERY, run=Run(models, limits=FAST), documents=FakeLibrary())
+    assert sent(model_server)["response_format"] == {"type": "json_object"}
+    for model in models:
+        await model.close()
+
+
 async def test_the_cheap_model_is_held_to_the_strict_schema(
     model_server: ModelServer,
 ) -> None:

@@ -97,6 +97,7 @@ async def test_a_turn_is_remembered_with_its_wines_until_it_is_forgotten(
     first, second, third = answerer.histories
     question, answer = second
     assert (question.role, question.content) == ("user", "a red")
+    assert seen[1] == ("Chinon. " * 400).strip(), "the user reads the whole text"
     kept = ("Chinon. " * 250).strip()
     assert (answer.role, answer.content, answer.wine_ids) == (
         "assistant",
