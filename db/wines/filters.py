@@ -6,8 +6,11 @@ from typing import Final
 
 from agent.sommelier.queries import WineQuery
 from agent.sommelier.vocabulary import (
+    Body,
+    Level,
     NameKind,
     Style,
+    Sweetness,
     canonical_name,
     mentions,
     speaks_of_oak,
@@ -46,6 +49,13 @@ FIELDS_BY_FILTER: Final[Mapping[str, str]] = {
     "acidities": "acidity",
 }
 """The fields of a wine by filters. The value of the field must be one of the filter's values."""
+SCALES: Final[Mapping[str, Sequence[str]]] = {
+    "sweetness": [*Sweetness],
+    "bodies": [*Body],
+    "tannins": [*Level],
+    "acidities": [*Level],
+}
+"""The filters whose values have an order."""
 
 
 def build_filters(query: WineQuery) -> Filters:

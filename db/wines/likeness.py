@@ -1,0 +1,76 @@
+"""Measure how different wines are, for a search for wines like another one."""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from agent.sommelier.vocabulary import canonical_name, normalize
+from agent.sommelier.wine import Wine
+from db.wines.entries import Entry
+from db.wines.filters import SCALES
+
+UNKNOWN_DISTANCE: Final = 0.5
+"""The distance of an unknown value, halfway between 0 for equal and 1 for different."""
+
+
+def distance_from(wine: Wine) -> Callable[[Entry], float]:
+    """Return a function that says how different a wine is from `wine`. It is 0 for an equal one.
+
+    It is a sum over traits, each with a weight.
+    """
+    country = canonical_name("countries", wine.country)
+    grapes = {canonical_name("grapes", grape) for grape in wine.grapes}
+    region = f" {normalize(wine.region)} "
+    price = wine.price_in_euros
+
+    sweetness = _scale_distances("sweetness", wine.sweetness)
+    bodies = _scale_distances("bodies", wine.body)
+    tannins = _scale_distances("tannins", wine.tannin)
+    acidities = _scale_distances("acidities", wine.acidity)
+
+    def distance(entry: Entry) -> float:
+        other = entry.wine
+        # Style and colour weigh most: a port is never like a Chablis.
+        total = 4.0 * _value_distance(wine.style, other.style)
+        total += 3.0 * _value_distance(wine.colour, other.colour)
+        total += 2.0 * sweetness[other.sweetness]
+        total += 2.0 * bodies[other.body]
+        total += 1.0 * tannins[other.tannin]
+        total += 1.0 * acidities[other.acidity]
+        total += 0.5 * _value_distance(country, entry.country)
+        if grapes:
+            # The share of all grapes of both wines that they do not have in common.
+            shared = len(grapes.intersection(entry.grapes))
+            total += 3.0 * (1 - shared / len(grapes.union(entry.grapes)))
+        if region.strip():
+            total += 1.5 * (region not in entry.origin)
+        if price:
+            total += 1.0 * _price_distance(price, entry.price)
+        return total
+
+    return distance
+
+
+def _value_distance(value: str | None, other: str | None) -> float:
+    if not value or other is None:
+        return UNKNOWN_DISTANCE
+    return float(value != other)
+
+
+def _scale_distances(name: str, value: str | None) -> Mapping[str | None, float]:
+    """Return the distance of each value of a scale from `value`. Both ends are 1 apart."""
+    scale = SCALES[name]
+    distances: dict[str | None, float] = dict.fromkeys((None, *scale), UNKNOWN_DISTANCE)
+    if value is None:
+        return distances
+    last_index = len(scale) - 1
+    for index, other in enumerate(scale):
+        steps = abs(scale.index(value) - index)
+        distances[other] = steps / last_index
+    return distances
+
+
+def _price_distance(price: float, other: float | None) -> float:
+    """Return 0 for equal prices, and nearly 1 for prices that are far apart."""
+    if other is None:
+        return UNKNOWN_DISTANCE
+    return abs(other - price) / (other + price)
