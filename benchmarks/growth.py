@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
@@ -37,23 +38,24 @@ from tests.crash.harness import postgres
 from tests.databases import KINDS, Databases
 
 LARGE: Final = 1_000_000
-NOW: Final = datetime(2026, 11, 1, tzinfo=UTC)
+NOW: Final = datetime(2026, 10, 31, 23, 59, 40, tzinfo=UTC)
+"""The end of a day, when what is summed up of that day takes longest."""
 CHAT: Final = 77
-RUNS: Final = 3
+RUNS: Final = 5
 LONGEST: Final = 200
 """Characters of a plan that are shown."""
 
-# A row for each number from 1 to :rows; `time` is that of the row, one message a minute.
+# A row for each number from 1 to :rows; `time` is that of the row, the last one at NOW.
 NUMBERS: Final = {
     "sqlite": """
         WITH RECURSIVE numbers(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < :rows),
         rows AS (SELECT n, n % 5000 + 1 AS chat,
-            strftime('%Y-%m-%d %H:%M:%f000', '2026-11-01', '-' || ((:rows - n) * 20) || ' seconds')
+            strftime('%Y-%m-%d %H:%M:%f000', :now, '-' || ((:rows - n) * 20) || ' seconds')
             AS time, '{}' AS object, '[]' AS list, CAST('' AS BLOB) AS bytes FROM numbers)
     """,
     "postgresql": """
         WITH rows AS (SELECT n, n % 5000 + 1 AS chat,
-            timestamptz '2026-11-01 00:00+00' - (:rows - n) * interval '20 seconds' AS time,
+            CAST(:now AS timestamptz) - (:rows - n) * interval '20 seconds' AS time,
             '{}'::json AS object, '[]'::json AS list, ''::bytea AS bytes
             FROM generate_series(1, :rows) AS n)
     """,
@@ -185,7 +187,10 @@ def calls_of(sessions: Sessions) -> Iterator[Call]:
     )
     yield "/export of a user", lambda: memory.export(CHAT, f"user{CHAT}")
     yield "a group that moves", lambda: Outbox(sessions, now).migrate(-1, -2)
-    yield "/forget of a user", lambda: stores.commits.save(_forget())
+    users = count(
+        CHAT + 1
+    )  # another one in each run, with all that is stored of a user
+    yield "/forget of a user", lambda: stores.commits.save(_forget(next(users)))
     yield "old messages", lambda: stores.retention.delete_messages(timedelta(days=3650))
     yield "old turns", lambda: stores.retention.delete_turns(timedelta(days=3650))
     yield "old updates", lambda: stores.retention.delete_updates(timedelta(days=3650))
@@ -199,8 +204,8 @@ async def _read_last(traces: SqlTraceStore) -> None:
         await traces.get("last")
 
 
-def _forget() -> Any:
-    turn = Turn(user_id=CHAT, trace_user=f"user{CHAT}")
+def _forget(user_id: int) -> Any:
+    turn = Turn(user_id=user_id, trace_user=f"user{user_id}")
     turn.forget_user()
     return turn.complete_commit()
 
@@ -208,12 +213,11 @@ def _forget() -> Any:
 async def fill(engine: AsyncEngine, rows: int) -> None:
     """Fill the tables for so many messages."""
     numbers = NUMBERS[engine.dialect.name]
-    for table, (each, columns, values) in TABLES.items():
-        statement = (
-            f"{numbers} INSERT INTO {table} ({columns}) SELECT {values} FROM rows"
-        )
+    for table, (each, columns, row) in TABLES.items():
+        statement = f"{numbers} INSERT INTO {table} ({columns}) SELECT {row} FROM rows"
         async with engine.begin() as connection:
-            await connection.execute(sa.text(statement), {"rows": rows // each})
+            values = {"rows": rows // each, "now": NOW.isoformat()}
+            await connection.execute(sa.text(statement), values)
     if engine.dialect.name == "sqlite":
         return  # the product lets it plan without statistics
     async with engine.connect() as connection:

@@ -2,17 +2,19 @@
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Literal
+from typing import Final, Literal
 
 import sqlalchemy as sa
 from sqlalchemy.orm import Mapped, MappedAsDataclass, mapped_column
 
-from db.models.base import Base, BigInt, Counter, Key
+from db.models.base import Base, BigInt, Counter, Key, partial_index
 
 Access = Literal["allowed", "blocked"]
 """An admin's decision about a user."""
 Verdict = Literal["liked", "disliked"]
 """A user's rating of an answer."""
+UNMET: Final = sa.text("(lack IS NOT NULL OR verdict = 'disliked')")
+"""The turns of a partial index: those that did not give what the user wanted."""
 
 
 class ReferralState(StrEnum):
@@ -81,12 +83,15 @@ class TurnRow(MappedAsDataclass, Base, kw_only=True):
     __table_args__ = (
         sa.Index(None, "user_id", "at"),
         sa.Index(None, "chat_id", "at"),
+        # With what is summed up of a day: the people, and the cost when each turn begins.
+        sa.Index(None, "at", "user_id", "cost_usd"),
+        partial_index("ix_turns_unmet", "at", where=UNMET),
     )
 
     turn_id: Mapped[Key]
     chat_id: Mapped[BigInt] = mapped_column(default=0)
     user_id: Mapped[BigInt]
-    at: Mapped[datetime] = mapped_column(index=True)
+    at: Mapped[datetime]
     outcome: Mapped[str] = mapped_column(default="answered")
     seconds: Mapped[float] = mapped_column(default=0.0)
     requests: Mapped[int] = mapped_column(default=0)

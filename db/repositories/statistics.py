@@ -1,20 +1,26 @@
 """Read the turns of a period in numbers, which the database computes."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Final, get_args
 
-from sqlalchemy import func, select
+from sqlalchemy import ColumnElement, func, select
 
 from agent.turn import TurnOutcome
 from db.engine import SqlRepository
 from db.models import TurnRow
 
+TurnsByTenths = Counter[int]
+"""How many turns took so many tenths of a second."""
 WEEK_DAYS: Final = 7
 OUTCOMES: Final[Sequence[TurnOutcome]] = get_args(TurnOutcome)
 API_USER: Final = 0
 """The id that stands for the HTTP API, which is not a person."""
+PEOPLE: Final = func.count(TurnRow.user_id.distinct()).filter(
+    TurnRow.user_id != API_USER
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,61 +80,99 @@ class WeekStatistics:
 
 
 class StatisticsRepository(SqlRepository):
-    """The turns in numbers."""
+    """The turns in numbers.
+
+    No statement sorts the turns of a week: each reads those of a day, and the days are added up.
+    Only people are counted over the whole week, because the same ones write on several days.
+    """
 
     async def summarize_week(self, week: Week) -> WeekStatistics:
         """Return the numbers of a week."""
         by_day: list[TurnStatistics] = []
+        times_of_week: TurnsByTenths = Counter()
         for day in week.days:
-            next_day = day + timedelta(days=1)
-            by_day.append(await self.summarize(midnight(day), midnight(next_day)))
-        total = await self.summarize(week.start, week.end)
-        return WeekStatistics(week, tuple(by_day), total)
-
-    async def summarize(self, start: datetime, end: datetime) -> TurnStatistics:
-        """Return the numbers of the turns from `start` until before `end`."""
-        # `place` numbers the turns from the quickest on. The median is read off it, because SQLite
-        # has no function for that.
-        ranked = (
-            select(
-                TurnRow,
-                func.row_number().over(order_by=TurnRow.seconds).label("place"),
-                func.count().over().label("total"),
-            )
-            .where(TurnRow.at >= start, TurnRow.at < end)
-            .subquery()
+            start, end = midnight(day), midnight(day + timedelta(days=1))
+            times = await self._count_by_tenths(start, end)
+            times_of_week.update(times)
+            by_day.append(await self._summarize(start, end, times))
+        people = await self._count_people(week.start, week.end)
+        return WeekStatistics(
+            week, tuple(by_day), _add_up(by_day, people, times_of_week)
         )
-        turn = ranked.c
-        people = func.count(turn.user_id.distinct()).filter(turn.user_id != API_USER)
-        is_in_slower_half = turn.place >= 0.5 * turn.total
-        is_slow = turn.place >= 0.95 * turn.total
+
+    async def _summarize(
+        self, start: datetime, end: datetime, times: TurnsByTenths
+    ) -> TurnStatistics:
         by_outcome = [
-            func.count().filter(turn.outcome == outcome).label(outcome)
+            func.count().filter(TurnRow.outcome == outcome).label(outcome)
             for outcome in OUTCOMES
         ]
         query = select(
             func.count().label("turns"),
-            people.label("people"),
-            func.count().filter(turn.retries > 0).label("retried"),
-            func.sum(turn.cost_usd).label("cost_usd"),
-            func.min(turn.seconds).filter(is_in_slower_half).label("median_seconds"),
-            func.min(turn.seconds).filter(is_slow).label("slow_seconds"),
-            func.count().filter(turn.verdict == "liked").label("liked"),
-            func.count().filter(turn.verdict == "disliked").label("disliked"),
+            PEOPLE.label("people"),
+            func.count().filter(TurnRow.retries > 0).label("retried"),
+            func.sum(TurnRow.cost_usd).label("cost_usd"),
+            func.count().filter(TurnRow.verdict == "liked").label("liked"),
+            func.count().filter(TurnRow.verdict == "disliked").label("disliked"),
             *by_outcome,
         )
-        [row] = await self._rows(query)
+        [row] = await self._rows(query.where(*_are_between(start, end)))
         return TurnStatistics(
             turns=row.turns,
             people=row.people,
             retried=row.retried,
             cost_usd=row.cost_usd or 0.0,
-            median_seconds=row.median_seconds or 0.0,
-            slow_seconds=row.slow_seconds or 0.0,
+            median_seconds=_find_seconds(times, 0.5),
+            slow_seconds=_find_seconds(times, 0.95),
             liked=row.liked,
             disliked=row.disliked,
             outcomes=tuple(getattr(row, name) for name in OUTCOMES),
         )
+
+    async def _count_by_tenths(self, start: datetime, end: datetime) -> TurnsByTenths:
+        tenths = func.round(TurnRow.seconds * 10)
+        query = select(tenths, func.count()).where(*_are_between(start, end))
+        times: TurnsByTenths = Counter()
+        for rounded, turns in await self._rows(query.group_by(tenths)):
+            times[int(rounded)] = turns
+        return times
+
+    async def _count_people(self, start: datetime, end: datetime) -> int:
+        query = select(PEOPLE).where(*_are_between(start, end))
+        return await self._first_value(query) or 0
+
+
+def _are_between(start: datetime, end: datetime) -> tuple[ColumnElement[bool], ...]:
+    """Return the conditions that turns were made in a time, whose `end` is not part of it."""
+    return TurnRow.at >= start, TurnRow.at < end
+
+
+def _find_seconds(times: TurnsByTenths, share: float) -> float:
+    """Return within how many seconds this share of the turns ended; 0 without turns."""
+    ended = 0
+    for tenths in sorted(times):
+        ended += times[tenths]
+        if ended >= share * times.total():
+            return tenths / 10
+    return 0.0
+
+
+def _add_up(
+    days: Sequence[TurnStatistics], people: int, times: TurnsByTenths
+) -> TurnStatistics:
+    """Return the numbers of all days together, on which so many people wrote."""
+    counts_by_outcome = zip(*[day.outcomes for day in days], strict=True)
+    return TurnStatistics(
+        turns=sum(day.turns for day in days),
+        people=people,
+        retried=sum(day.retried for day in days),
+        cost_usd=sum(day.cost_usd for day in days),
+        median_seconds=_find_seconds(times, 0.5),
+        slow_seconds=_find_seconds(times, 0.95),
+        liked=sum(day.liked for day in days),
+        disliked=sum(day.disliked for day in days),
+        outcomes=tuple(sum(counts) for counts in counts_by_outcome),
+    )
 
 
 def midnight(day: date) -> datetime:

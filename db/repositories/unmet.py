@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import Row, case, or_, select
+from sqlalchemy import Row, case, select
 
 from db.engine import SqlRepository
 from db.models import TurnRow
+from db.models.conversations import UNMET
 from db.repositories.turns import IS_HIDDEN, Question
 
 MAX_WISHES: Final = 2_000
@@ -43,7 +44,6 @@ class UnmetWishes(SqlRepository):
         self, start: datetime, end: datetime, mask: Callable[[str], str]
     ) -> list[UnmetWish]:
         """Return the wishes of this time, the newest first. `mask` masks all that guests wrote."""
-        is_unmet = or_(TurnRow.lack.is_not(None), TurnRow.verdict == DISLIKED)
         is_question = (Question.turn_id == TurnRow.turn_id) & (Question.role == "user")
         # Hidden texts are left out by the database, so that this process never has them.
         words = case((IS_HIDDEN, ""), else_=Question.content).label("words")
@@ -58,7 +58,7 @@ class UnmetWishes(SqlRepository):
         query = (
             select(*columns, words, comment)
             .outerjoin(Question, is_question)
-            .where(TurnRow.at >= start, TurnRow.at < end, is_unmet)
+            .where(TurnRow.at >= start, TurnRow.at < end, UNMET)
             .order_by(TurnRow.at.desc())
             .limit(MAX_WISHES)
         )
