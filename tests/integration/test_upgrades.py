@@ -1,10 +1,14 @@
 """Databases of earlier releases are upgraded: migrations keep their data, and none is half done."""
 
+import asyncio
+import os
+import signal
 from collections.abc import AsyncIterator
 from datetime import datetime
+from typing import Any
 
 import pytest
-from sqlalchemy import Connection, event, select, text
+from sqlalchemy import MetaData, event, select, text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from agent.turn import Fact
@@ -15,6 +19,7 @@ from db.schema import SchemaState, find_schema, newest_revision, upgrade_schema
 from db.traces import SqlTraceStore
 from db.wines.catalogue import SqlCatalogue
 from tests.databases import Databases
+from tests.processes import FORKS
 from tests.releases import restore_release
 
 OWNER, PREGNANT = 1001, 1002
@@ -124,33 +129,53 @@ async def test_facts_of_every_kind_find_their_table(filled: AsyncEngine) -> None
     assert OWNER in await memory.list_owners_to_remind("2026-spring")
 
 
-async def test_an_interrupted_migration_leaves_what_the_old_release_runs_on(
-    filled: AsyncEngine,
+@pytest.mark.parametrize("revision", ["a006", "a017", newest_revision()])
+async def test_a_process_killed_in_a_migration_leaves_what_the_old_release_runs_on(
+    filled: AsyncEngine, revision: str
 ) -> None:
-    def interrupt(_connection: Connection) -> None:
-        raise KeyboardInterrupt
-
     before = await dump(filled)
-    event.listen(filled.sync_engine, "commit", interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        await upgrade_schema(filled)
-    event.remove(filled.sync_engine, "commit", interrupt)
+    await filled.dispose()  # as for any upgrade, the bot has stopped
+    url = filled.url.render_as_string(hide_password=False)
+    process = FORKS.Process(target=upgrade_until_killed, args=(url, revision))
+    process.start()
+    await asyncio.to_thread(process.join)
+    assert process.exitcode == -signal.SIGKILL
+
+    # Release 0.2.0 runs on this very revision alone.
+    assert await find_schema(filled) == ("a001", "")
     assert await dump(filled) == before
     await upgrade_schema(filled)
     assert (await find_schema(filled)).state is SchemaState.NEWEST
+    messages = await MessageRepository(Sessions(filled)).list_recent(OWNER)
+    assert messages[0].content == "Something red for lamb, under 25 euros"
 
 
-async def dump(engine: AsyncEngine) -> list[object]:
-    """Return the schema's revision, its columns, and the rows of a table that migrations change."""
-    columns = (
-        "SELECT table_name, column_name FROM information_schema.columns ORDER BY 1, 2"
-    )
-    if engine.dialect.name == "sqlite":
-        columns = "SELECT name, sql FROM sqlite_master ORDER BY 1, 2"
+def upgrade_until_killed(url: str, revision: str) -> None:
+    """Upgrade a database; this process is killed when all but the number of a revision is written.
+
+    What it has changed until then is in the database's log, and not committed.
+    """
+    engine = create_engine(url)
+
+    def kill_at_revision(_connection: Any, _cursor: Any, text: str, *_: Any) -> None:
+        if text.startswith(f"UPDATE alembic_version SET version_num='{revision}'"):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    event.listen(engine.sync_engine, "before_cursor_execute", kill_at_revision)
+    asyncio.run(upgrade_schema(engine))
+
+
+async def dump(engine: AsyncEngine) -> dict[str, object]:
+    """Return the columns of each table, and its rows."""
+    tables: dict[str, object] = {}
     async with engine.connect() as connection:
-        rows = [*await connection.execute(text(columns))]
-        rows += await connection.execute(text("SELECT * FROM bottles ORDER BY id"))
-    return [await find_schema(engine), rows]
+        schema = MetaData()
+        await connection.run_sync(schema.reflect)
+        for table in schema.sorted_tables:
+            rows = (await connection.execute(select(table))).all()
+            columns = [(column.name, repr(column.type)) for column in table.columns]
+            tables[table.name] = (columns, sorted(map(repr, rows)))
+    return tables
 
 
 async def test_a_release_runs_on_the_schema_of_a_later_one_that_supports_it(
