@@ -1,7 +1,7 @@
 """`python -m benchmarks.profile`: what one turn runs through, and how often it asks the database.
 
-The bot as it runs, on SQLite, with a scripted model and a scripted Telegram: after turns that load
-what is loaded once, one turn with one tool is looked at. Nothing here is a time, so a busy machine
+The bot as it runs, with a scripted model and a scripted Telegram: after turns that load what is
+loaded once, one turn with one tool is looked at. Nothing here is a time, so a busy machine
 changes nothing of it; `tests/acceptance/test_price.py` holds the numbers to limits.
 """
 
@@ -19,10 +19,14 @@ from unittest.mock import patch
 from sqlalchemy import event
 from sqlalchemy.engine import Engine
 
+from benchmarks.growth import databases
 from bot import app
 from bot.resources import open_database
-from bot.updates.locks import Locks
+from bot.updates.locks import Locks, ReplicaLocks
 from config import load_settings
+from db.engine import create_engine
+from db.schema import upgrade_schema
+from tests.databases import KINDS
 from tests.doubles.bot_api import TOKEN, BotApi
 from tests.doubles.model_server import ModelServer, answer_json, tool_call
 from tests.doubles.server import eventually
@@ -108,7 +112,7 @@ class TurnPrice:
             event.remove(Engine, "commit", self.committed)
 
 
-async def price_of_a_turn(folder: Path) -> TurnPrice:
+async def price_of_a_turn(folder: Path, database_url: str) -> TurnPrice:
     """Return the price of a turn in which a tool finds the wine that a user asks for."""
     price, prices = TurnPrice(), list[TurnPrice]()
     with BotApi() as telegram, ModelServer() as model:
@@ -117,14 +121,20 @@ async def price_of_a_turn(folder: Path) -> TurnPrice:
             "TELEGRAM_BASE_URL": telegram.base_url,
             "OPENAI_API_KEY": "price",
             "OPENAI_BASE_URL": model.base_url,
-            "DATABASE_URL": f"sqlite+aiosqlite:///{folder / 'price.sqlite3'}",
+            "DATABASE_URL": database_url,
             "XDG_DATA_HOME": str(folder),
         }
+        # To stock it takes longer than all that is counted.
+        engine = create_engine(database_url)
+        await upgrade_schema(engine)
+        await engine.dispose()
         async with open_database(load_settings(None, environment)):
-            pass  # To stock it takes longer than all that is counted.
+            pass
         # Rounds would run beside each turn of a machine that is slow enough.
         locks = patch.object(Locks, "poll_seconds", 3600)
-        with price.counting(), locks, patch.object(app, "BROADCAST_SECONDS", 3600):
+        replicas = patch.object(ReplicaLocks, "poll_seconds", 3600)
+        broadcasts = patch.object(app, "BROADCAST_SECONDS", 3600)
+        with price.counting(), locks, replicas, broadcasts:
             async with whole_bot(environment):
                 for number in range(1, MOST_TURNS + 1):
                     price.clear()
@@ -154,9 +164,15 @@ async def turn(
 
 
 def main() -> None:
+    """Print what a turn takes on each kind of database."""
+    with tempfile.TemporaryDirectory() as folder, databases() as made:
+        for kind in KINDS:
+            print(f"\n{kind}")
+            show(asyncio.run(price_of_a_turn(Path(folder), made[kind].create())))
+
+
+def show(price: TurnPrice) -> None:
     """Print what a turn takes."""
-    with tempfile.TemporaryDirectory() as folder:
-        price = asyncio.run(price_of_a_turn(Path(folder)))
     for module, count in sorted(price.modules.items()):
         print(f"{count:4} {module}")
     print(*price.statements, sep="\n")
