@@ -133,10 +133,11 @@ class ForgetUser(StoredChange):
         # While a turn runs or its answer is being sent, its updates and messages are still needed.
         unfinished = select(UpdateRow.update_id).where(IS_UNFINISHED)
         begun_by = func.coalesce(UpdateRow.turn_id, UpdateRow.update_id)
-        is_sent = OutboxRow.update_id.not_in(unfinished)
+        # Not by NOT IN, for which Postgres would read the whole table.
+        is_being_sent = unfinished.where(UpdateRow.update_id == OutboxRow.update_id)
         may_delete: dict[type[Base], ColumnElement[bool]] = {
             UpdateRow: begun_by.not_in(unfinished),
-            OutboxRow: OutboxRow.update_id.is_(None) | is_sent,
+            OutboxRow: ~is_being_sent.exists(),
             ChatRow: ChatRow.access.is_(None),
         }
         for model, conditions in owned.items():

@@ -7,7 +7,7 @@ from typing import Final
 
 from sqlalchemy import ColumnElement, Select, func, or_, select
 from sqlalchemy.ext.asyncio import AsyncSession
-from sqlalchemy.orm import aliased
+from sqlalchemy.orm import aliased, load_only
 
 from db.engine import Sessions, SqlRepository
 from db.models import MessageRow, OutboxRow, SettingRow, TurnRow, UpdateRow
@@ -137,6 +137,7 @@ def _select_exchanges(
         select(TurnRow, Question, Answer)
         .join(Question, is_question)
         .join(Answer, is_answer)
+        .options(load_only(Question.id, Question.content), load_only(Answer.content))
     )
     query = query.where(~IS_HIDDEN)
     if disliked:
