@@ -14,7 +14,7 @@ from db.models import MessageRow, OutboxRow, SettingRow, TurnRow, UpdateRow
 
 HISTORY_LENGTH: Final = 10
 """How many previous messages are exported with a turn at most."""
-HISTORIES_AT_ONCE: Final = 50
+HISTORIES_AT_ONCE: Final = 20
 """For how many turns one statement reads the previous messages."""
 
 Question = aliased(MessageRow)
