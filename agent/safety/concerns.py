@@ -4,7 +4,7 @@ A phrase, and the classifier where it is sure, make a concern certain. Where the
 sure, the concern is likely. Neither needs a model, and no model can remove what they noticed.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from typing import Final
 
 from agent.i18n import current_language
@@ -56,38 +56,41 @@ def read_safety_state(text: str, drinking_age: int = DRINKING_AGE) -> SafetyStat
     """Return the concerns and allergies that a message states; `drinking_age` is the legal age."""
     own_text = text.replace(FORWARDED_HEADER, "")
     normalized = normalize_message(own_text)
-    stated = find_concerns(normalized, drinking_age)
-    by_phrases = frozenset(found.concern for found in stated)
+    by_phrases: set[Concern] = set()
+    language = ""
+    for stated in find_concerns(normalized, drinking_age):
+        by_phrases.add(stated.concern)
+        language = language or stated.language
     guess = classify(normalized, load_weights())
-    certain = by_phrases | find_certain_concerns(guess)
-    likely = frozenset[Concern]()
+    certain = frozenset(by_phrases) | find_certain_concerns(guess)
+    likely: frozenset[Concern] = frozenset()
     if not certain:
         likely = find_likely_concerns(guess, own_text)
+    noticed = most_serious_concern(certain or likely)
     allergies = list(find_allergies(normalized))
+    own = [stated for stated in allergies if stated.is_own]
     return SafetyState(
         turn_concerns=certain,
         likely_concerns=likely,
         asks_for_numbers=asks_for_numbers(normalized),
         goes_on_with_emergency=goes_on_with_emergency(normalized),
-        allergies=frozenset(found.allergy for found in allergies),
-        own_allergies=frozenset(found.allergy for found in allergies if found.is_own),
-        language=stated[0].language if stated else "",
-        noticed_by=_describe(
-            by_phrases, guess, most_serious_concern(certain or likely)
-        ),
+        allergies=frozenset(stated.allergy for stated in allergies),
+        own_allergies=frozenset(stated.allergy for stated in own),
+        language=language,
+        noticed_by=_describe(by_phrases, guess, noticed),
     )
 
 
 def find_certain_concerns(guess: Guess) -> frozenset[Concern]:
     """Return the concerns of which the classifier is sure."""
-    probabilities = guess.probabilities
-    return frozenset(name for name in CONCERNS if probabilities[name] >= CERTAIN_FROM)
+    return _find_above(dict.fromkeys(CONCERNS, CERTAIN_FROM), guess)
 
 
 def find_likely_concerns(guess: Guess, text: str) -> frozenset[Concern]:
     """Return the concerns that are likely, given what the classifier guesses about the text."""
     if len(text.split()) <= SHORT_WORDS:
-        doubled = {concern: 2 * threshold for concern, threshold in LIKELY_FROM.items()}
+        thresholds = LIKELY_FROM.items()
+        doubled = {concern: 2 * threshold for concern, threshold in thresholds}
         return _find_above(doubled, guess)
     likely = _find_above(LIKELY_FROM, guess)
     # The request is read only if it matters.
@@ -111,21 +114,19 @@ def _find_above(
     thresholds: Mapping[Concern, float], guess: Guess
 ) -> frozenset[Concern]:
     """Return the concerns with at least the probability of their threshold."""
-    probabilities = guess.probabilities
-    return frozenset(
-        name for name in CONCERNS if probabilities[name] >= thresholds[name]
-    )
+    above: set[Concern] = set()
+    for concern, threshold in thresholds.items():
+        if guess.probabilities[concern] >= threshold:
+            above.add(concern)
+    return frozenset(above)
 
 
-def _describe(
-    by_phrases: frozenset[Concern], guess: Guess, concern: Concern | None
-) -> str:
+def _describe(by_phrases: Set[Concern], guess: Guess, concern: Concern | None) -> str:
     """Return by what a concern was noticed, with the n-grams that weighed most."""
     if concern is None:
         return ""
     if concern in by_phrases:
         return f"{concern}: a phrase"
+    probability = guess.probabilities[concern]
     n_grams = " | ".join(guess.explain(concern))
-    return (
-        f"{concern}: the classifier, {guess.probabilities[concern]:.2f}, by {n_grams}"
-    )
+    return f"{concern}: the classifier, {probability:.2f}, by {n_grams}"

@@ -128,13 +128,14 @@ def read_help_texts(file: Path | None = None) -> HelpCatalogue:
     """
     texts, international = _read_languages()
     countries = read_toml(dict[str, Any], LINES_FILE)
-    own = read_toml(dict[str, Any], file) if file else {}
+    own: dict[str, Any] = {}
+    if file is not None:
+        own = read_toml(dict[str, Any], file)
     countries |= own.pop(COUNTRIES, {})
     for language, replacements in own.items():
         if language not in texts or not isinstance(replacements, dict):
-            raise ValueError(
-                f"{language} is not one of {COUNTRIES}, {', '.join(texts)}"
-            )
+            expected = ", ".join([COUNTRIES, *texts])
+            raise ValueError(f"{language} is not one of {expected}")
         texts[language] |= replacements
     return HelpCatalogue(
         texts=TypeAdapter(dict[str, HelpTexts]).validate_python(texts),
@@ -151,9 +152,10 @@ def _read_languages() -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
         if INTERNATIONAL in own:
             international[code] = own[INTERNATIONAL]
             continue
-        regions = {name: own.pop(name) for name in list(own) if name.isupper()}
+        regions = [name for name in own if name.isupper()]
+        regional_texts = {region: own.pop(region) for region in regions}
         texts[code] = texts.get(ENGLISH, {}) | own
-        for region, differing in regions.items():
+        for region, differing in regional_texts.items():
             texts[f"{code}-{region}"] = texts[code] | differing
     return texts, international
 
@@ -195,10 +197,12 @@ class Help:
     def dependence_question(self, safety: SafetyState) -> str:
         """Return what is said about a dependence, whom to call, and what is wanted instead."""
         texts = self._texts_for(safety)
-        lines = "\n".join(f"- {line}" for line in self._alcohol_lines(safety))
-        return "\n\n".join(
-            filter(None, (texts.dependence, lines, texts.dependence_question))
-        )
+        parts = [texts.dependence]
+        lines = list(self._alcohol_lines(safety))
+        if lines:
+            parts.append(_format_list(lines))
+        parts.append(texts.dependence_question)
+        return "\n\n".join(parts)
 
     def likely_line(self, safety: SafetyState) -> str:
         """Return the line below an answer to a message that may state a concern."""
@@ -218,14 +222,15 @@ class Help:
     def first_lines(self) -> str:
         """Return the numbers of the country that comes first, for /help."""
         state = SafetyState()
-        return self._format_country(
-            self._country_codes(state)[0], self._texts_for(state)
-        )
+        first_country = self._country_codes(state)[0]
+        return self._format_country(first_country, self._texts_for(state))
 
     def _texts_for(self, safety: SafetyState) -> HelpTexts:
         """Return the texts in the language of the phrase, otherwise in that of the user."""
         texts = self.catalogue.texts
-        language = safety.language if safety.language in texts else current_language()
+        language = safety.language
+        if language not in texts:
+            language = current_language()
         regional = f"{language}-{current_region()}"
         return texts.get(regional) or texts.get(language) or texts["en"]
 
@@ -234,16 +239,14 @@ class Help:
         own = self._texts_for(SafetyState(language=app_language()))
         codes = [self.country, current_region()]
         codes += [*self._texts_for(safety).countries, *own.countries]
-        return list(
-            dict.fromkeys(code for code in codes if code in self.catalogue.countries)
-        )
+        distinct = dict.fromkeys(codes)
+        return [code for code in distinct if code in self.catalogue.countries]
 
     def _list_lines(self, safety: SafetyState) -> str:
         texts = self._texts_for(safety)
-        lines = [
-            self._format_country(code, texts) for code in self._country_codes(safety)
-        ]
-        return "\n".join(f"- {line}" for line in (*lines, texts.elsewhere))
+        codes = self._country_codes(safety)
+        lines = [self._format_country(code, texts) for code in codes]
+        return _format_list([*lines, texts.elsewhere])
 
     def _format_country(self, code: str, texts: HelpTexts) -> str:
         """Format the numbers of a country, the emergency number first."""
@@ -258,16 +261,22 @@ class Help:
         texts = self._texts_for(safety)
         language = self._language_of(texts)
         for code in self._country_codes(safety):
+            name = _country_name(code, language)
             for line in self.catalogue.countries[code].alcohol:
-                yield texts.country_line.format(
-                    country=_country_name(code, language),
-                    numbers=_say_hours(line.line, texts),
-                )
+                numbers = _say_hours(line.line, texts)
+                yield texts.country_line.format(country=name, numbers=numbers)
 
     def _language_of(self, texts: HelpTexts) -> str:
-        return next(
-            name for name, known in self.catalogue.texts.items() if known is texts
-        )
+        """Return the language of texts of the catalogue, such as "pt-BR"."""
+        for language, own_texts in self.catalogue.texts.items():
+            if own_texts is texts:
+                return language
+        raise LookupError("These help texts are not of the catalogue.")
+
+
+def _format_list(lines: Iterable[str]) -> str:
+    """Return the lines as a list in Markdown."""
+    return "\n".join(f"- {line}" for line in lines)
 
 
 def _say_hours(line: str, texts: HelpTexts) -> str:

@@ -16,6 +16,7 @@ PHRASES_FILE: Final = "safety.toml"
 MEDICINES_FILE: Final = Path(__file__).with_name("medicines.toml")
 FIRST_NUMBER_WORD: Final = 8
 """The first number in the lists of number words; smaller numbers are not taken as an age."""
+MAX_AGE_DIGITS: Final = 2
 _I_AM: Final = "(?:i am|i m|im)"
 
 
@@ -38,15 +39,17 @@ def find_concerns(normalized: str, drinking_age: int) -> list[StatedConcern]:
     phrases = _phrases()
     # "I want to die, this cheese is so good" praises the cheese.
     is_praise = phrases.praise_pattern.search(normalized) is not None
-    found: list[StatedConcern] = []
+    stated: list[StatedConcern] = []
     for concern, language, phrase in phrases.patterns:
         if concern == "crisis" and is_praise:
             continue
         for match in phrase.finditer(normalized):
-            is_of_age = concern == "under_age" and not _is_minor(match, drinking_age)
-            if not match["denied"] and not is_of_age:
-                found.append(StatedConcern(concern, language))
-    return found
+            if match["denied"]:
+                continue
+            if concern == "under_age" and not _is_minor(match, drinking_age):
+                continue
+            stated.append(StatedConcern(concern, language))
+    return stated
 
 
 def find_allergies(normalized: str) -> Iterator[StatedAllergy]:
@@ -71,13 +74,16 @@ def goes_on_with_emergency(normalized: str) -> bool:
 
 def _is_minor(match: Match, drinking_age: int) -> bool:
     """Return whether a matched phrase names an age below the legal one, or no age."""
-    ages = [
-        int(word) for word in match[0].split() if word.isdecimal() and len(word) <= 2
-    ]
+    ages: list[int] = []
+    for word in match[0].split():
+        if word.isdecimal() and len(word) <= MAX_AGE_DIGITS:
+            ages.append(int(word))
     for words, age in _phrases().ages.items():
         if f" {words} " in match[0]:
             ages.append(age)
-    return not ages or any(FIRST_NUMBER_WORD <= age < drinking_age for age in ages)
+    if not ages:
+        return True
+    return any(FIRST_NUMBER_WORD <= age < drinking_age for age in ages)
 
 
 class SafetyPhrases(StrictModel):
@@ -141,10 +147,13 @@ class _Phrases:
         denied = f"(?P<denied> (?:{_any(self.denials)}))?"
         patterns: list[tuple[Concern, str, Pattern]] = []
         for concern in CONCERNS:
-            for language, known in self.languages.items():
-                if phrases := known.concerns.get(concern):
-                    source = f"{denied} (?:{_any(map(self._expand, phrases))}) "
-                    patterns.append((concern, language, pattern(source)))
+            for language, content in self.languages.items():
+                phrases = content.concerns.get(concern)
+                if not phrases:
+                    continue
+                stated = _any(map(self._expand, phrases))
+                source = f"{denied} (?:{stated}) "
+                patterns.append((concern, language, pattern(source)))
         return patterns
 
     @cached_property
@@ -169,10 +178,11 @@ class _Phrases:
         """Return a phrase as a pattern; `SafetyPhrases` explains its placeholders."""
         punctuation = "[.,!?;:\n]"
         next_clause = _any(self._unite("clause_starts"))
+        fillers = _any(self._unite("fillers"))
         placeholders = {
             ".. ": "..",  # replace first, else two spaces result
             "..": r"(?:\w+ ){0,3}",
-            "~": f"(?:(?:{_any(self._unite('fillers'))}) ){{0,2}}",
+            "~": f"(?:(?:{fillers}) ){{0,2}}",
             "{clause_end}": f"(?:{punctuation}|{next_clause})",
             "{next_clause}": f"(?:{next_clause})",
             "{clause_start}": f"{punctuation} ",
@@ -187,20 +197,17 @@ class _Phrases:
     @cached_property
     def allergy_patterns(self) -> Mapping[Allergy, Pattern]:
         """Return a pattern for each allergen: "allergic to eggs", "egg allergy"."""
-        first_person = self._allergy_words("first_person").replace("{im}", _I_AM)
-        subject = rf"(?:(?P<first_person>{first_person})|{_any(self.denials)}) (?:\w+ ){{0,2}}?"
+        i_am = self._allergy_words("first_person").replace("{im}", _I_AM)
+        denials = _any(self.denials)
+        subject = rf"(?:(?P<first_person>{i_am})|{denials}) (?:\w+ ){{0,2}}?"
         allergic = f"(?:{self._allergy_words('allergic')})"
-
-        def build_pattern(allergen: str) -> Pattern:
-            phrase = (
-                rf"{allergic} (?:\w+ ){{0,3}}?(?:{allergen})|(?:{allergen}) ?{allergic}"
-            )
-            return pattern(f" (?:{subject})?(?:{phrase}) ")
-
-        return {
-            allergy: build_pattern(self._allergy_words(allergy))
-            for allergy in ALLERGIES
-        }
+        patterns: dict[Allergy, Pattern] = {}
+        for allergy in ALLERGIES:
+            allergen = f"(?:{self._allergy_words(allergy)})"
+            allergic_to = rf"{allergic} (?:\w+ ){{0,3}}?{allergen}"
+            phrase = f"{allergic_to}|{allergen} ?{allergic}"
+            patterns[allergy] = pattern(f" (?:{subject})?(?:{phrase}) ")
+        return patterns
 
     def _allergy_words(
         self, name: Allergy | Literal["allergic", "first_person"]

@@ -17,7 +17,7 @@ _DIGITS_OR_LETTERS: Final = pattern(r"[0-9]+|[^0-9]+")
 
 
 def _keep_char(char: str) -> str:
-    """Keep a letter, a digit or a mark; the end of a line is a full stop."""
+    """Return a letter, digit or mark as it is, a full stop for a line end, or else a space."""
     if char == "\n":
         return "."
     if char.isalpha() or char.isdecimal() or char in MARKS:
@@ -36,22 +36,27 @@ def normalize_message(text: str) -> str:
     folded = fold(_cut_middle(text, MAX_READ_CHARS)).translate(_KEPT_CHARS)
     for mark in MARKS:
         folded = folded.replace(mark, f" {mark} ")
-    tokens = list[str]()
+    tokens: list[str] = []
     for token in folded.split():
-        if token in MARKS:
-            if not tokens or tokens[-1] not in MARKS:
-                tokens.append(token)
-        elif token.isalpha() or token.isdecimal() or len(token) > MAX_MIXED_CHARS:
-            tokens.append(token[:MAX_WORD_CHARS])
-        else:
-            tokens += _DIGITS_OR_LETTERS.findall(token)
+        if token not in MARKS:
+            tokens += _split_word(token)
+        elif not tokens or tokens[-1] not in MARKS:
+            tokens.append(token)
     spaced = _cut_middle(" ".join(tokens), MAX_NORMALIZED_CHARS - len(" .  . "))
     # Full stops around it let a pattern match at both ends.
     return f" . {spaced} . "
 
 
+def _split_word(word: str) -> list[str]:
+    """Return the parts of a word with digits: "15j" has `15` and `j`; others are one part."""
+    is_mixed = not word.isalpha() and not word.isdecimal()
+    if is_mixed and len(word) <= MAX_MIXED_CHARS:
+        return _DIGITS_OR_LETTERS.findall(word)
+    return [word[:MAX_WORD_CHARS]]
+
+
 def _cut_middle(text: str, limit: int) -> str:
-    """Return a text, without the middle of one that is too long."""
+    """Return a text, without its middle if it is too long."""
     if len(text) <= limit:
         return text
     half = limit // 2 - 1
