@@ -68,7 +68,7 @@ MIN_WORD_LETTERS: Final = 4
 
 def parse_numbers(line: str) -> list[float]:
     """Return the numbers that a line has in digits, in order."""
-    return [*map(parse_number, NUMBER.findall(line))]
+    return [parse_number(number) for number in NUMBER.findall(line)]
 
 
 def _clean_line(value: object) -> str:
@@ -76,23 +76,41 @@ def _clean_line(value: object) -> str:
     if not isinstance(value, str | int):
         return ""
     max_chars = size_limits.PICTURE_NAME_CHARS
-    return " ".join(strip_invisible(str(value)[: 4 * max_chars]).split())[:max_chars]
+    raw = str(value)[: 4 * max_chars]  # white space and the invisible may be most of it
+    words = strip_invisible(raw).split()
+    return " ".join(words)[:max_chars]
 
 
 def _parse_price(value: object) -> float | None:
     """Parse a price as lists write it: 48,-, €48.50."""
     numbers = parse_numbers(str(value)[: size_limits.PICTURE_NAME_CHARS])
-    return numbers[0] if numbers and 0 < numbers[0] < MAX_PRICE else None
+    if not numbers or not 0 < numbers[0] < MAX_PRICE:
+        return None
+    return numbers[0]
 
 
 def _parse_vintage(value: object) -> int | None:
     year = _parse_price(value)
-    return int(year) if year and year in VINTAGES else None
+    if year is None or year not in VINTAGES:
+        return None
+    return int(year)
 
 
 def _parse_style(value: object) -> object:
     style = canonicalize(value)
-    return style if style in [*Style] else None
+    if style in list(Style):
+        return style
+    return None
+
+
+def _parse_written_currency(value: object) -> object:
+    return parse_currency(str(value).strip())
+
+
+def _parse_certainty(value: object) -> object:
+    if value in get_args(Certainty):
+        return value
+    return "likely"
 
 
 Line = Annotated[str, BeforeValidator(_clean_line)]
@@ -117,16 +135,10 @@ class ReadWine(BaseModel):
     style: Annotated[Style | None, BeforeValidator(_parse_style)] = None
     price: ReadPrice = None
     glass_price: ReadPrice = None
-    currency: Annotated[
-        Currency | None,
-        BeforeValidator(lambda value: parse_currency(str(value).strip())),
-    ] = None
-    sure: Annotated[
-        Certainty,
-        BeforeValidator(
-            lambda value: value if value in get_args(Certainty) else "likely"
-        ),
-    ] = "certain"
+    currency: Annotated[Currency | None, BeforeValidator(_parse_written_currency)] = (
+        None
+    )
+    sure: Annotated[Certainty, BeforeValidator(_parse_certainty)] = "certain"
     id: SkipJsonSchema[str] = ""
     known_id: SkipJsonSchema[str | None] = None
     known: SkipJsonSchema[Wine | None] = Field(None, exclude=True)
@@ -135,16 +147,18 @@ class ReadWine(BaseModel):
     @property
     def label(self) -> str:
         """Return producer, name and vintage, as read."""
-        producer = "" if self.producer in self.name else self.producer
-        return " ".join(
-            str(part) for part in (producer, self.name, self.vintage) if part
-        )
+        parts = [self.name, str(self.vintage or "")]
+        if self.producer not in self.name:
+            parts.insert(0, self.producer)
+        return " ".join(filter(None, parts))
 
     @property
     def source_text(self) -> str:
         """Return the text of the label or list, and the catalogue's text about the wine."""
-        read = [self.label, self.region, *map(str, self.prices)]
-        return "\n".join([*read, self.known.source_text if self.known else ""])
+        texts = [self.label, self.region, *map(str, self.prices)]
+        if self.known:
+            texts.append(self.known.source_text)
+        return "\n".join(texts)
 
     @property
     def links(self) -> tuple[str, ...]:
@@ -154,11 +168,13 @@ class ReadWine(BaseModel):
     @property
     def prices(self) -> tuple[float, ...]:
         """Return the prices that an answer may name: a bottle, a glass, and our bottle."""
-        ours = self.known.prices if self.known else ()
-        return (
-            *(price for price in (self.price, self.glass_price) if price is not None),
-            *ours,
-        )
+        prices: list[float] = []
+        for price in (self.price, self.glass_price):
+            if price is not None:
+                prices.append(price)
+        if self.known:
+            prices += self.known.prices
+        return tuple(prices)
 
     @property
     def facts(self) -> Wine:
@@ -204,19 +220,20 @@ class Attachment(BaseModel):
     @property
     def notes(self) -> tuple[str, ...]:
         """Return sentences about the lines and pictures that were not read."""
-        return tuple(
-            translate(name, count=count) for name, count in self.unread.items()
-        )
+        unread = self.unread.items()
+        return tuple(translate(name, count=count) for name, count in unread)
 
     async def wines_for(self, person: Person, catalogue: Catalogue) -> list[ReadWine]:
         """Return the wines that a person may be shown, with their facts in the catalogue."""
         ids = [wine.known_id for wine in self.wines if wine.known_id]
-        known = {wine.id: wine for wine in await catalogue.get(ids)}
+        ours = {wine.id: wine for wine in await catalogue.get(ids)}
         shown: list[ReadWine] = []
         for read in self.wines:
-            wine = read.model_copy(update={"known": known.get(read.known_id or "")})
-            if may_be_shown(wine.facts, person):
-                unknown = find_unknown_allergens(wine.facts, person.safety.allergies)
+            known = ours.get(read.known_id or "")
+            wine = read.model_copy(update={"known": known})
+            facts = wine.facts
+            if may_be_shown(facts, person):
+                unknown = find_unknown_allergens(facts, person.safety.allergies)
                 shown.append(wine.model_copy(update={"unknown_allergens": unknown}))
         return shown
 
@@ -235,7 +252,8 @@ class Attachment(BaseModel):
                 sources |= await _add_ours(row, wine, catalogue, person)
         if self.unread:
             content["not_read"] = self.unread
-        if hidden := len(self.wines) - len(wines):
+        hidden = len(self.wines) - len(wines)
+        if hidden:
             content["left_out"] = f"{hidden}: {HIDDEN_NOTE}"
         return ToolOutput(content, sources)
 
@@ -258,16 +276,21 @@ class Attachment(BaseModel):
 def _describe_wine(wine: ReadWine) -> dict[str, Any]:
     """Describe a wine for a model in few tokens, because a list may have a hundred wines."""
     row: dict[str, Any] = {"wine_id": wine.id, "read": wine.label or wine.line}
-    for name, price in (("bottle", wine.price), ("glass", wine.glass_price)):
-        if price is not None:
-            row[name] = format_money_for_model(price, wine.currency)
-    details = {"region": wine.region, "style": wine.style}
-    row |= {name: value for name, value in details.items() if value}
+    if wine.price is not None:
+        row["bottle"] = format_money_for_model(wine.price, wine.currency)
+    if wine.glass_price is not None:
+        row["glass"] = format_money_for_model(wine.glass_price, wine.currency)
+    if wine.region:
+        row["region"] = wine.region
+    if wine.style:
+        row["style"] = wine.style
     if wine.sure != "certain":
         row["sure"] = wine.sure
     if wine.known and wine.is_listed:
-        facts = wine_record(wine.known).items()
-        row["here"] = {name: fact for name, fact in facts if name not in OMITTED_FACTS}
+        facts = wine_record(wine.known)
+        for name in OMITTED_FACTS:
+            facts.pop(name, None)
+        row["here"] = facts
     return row
 
 
@@ -275,21 +298,25 @@ async def _add_ours(
     row: dict[str, Any], wine: ReadWine, catalogue: Catalogue, person: Person
 ) -> dict[str, Wine]:
     """Add our wines that match a label to its row; return them by id."""
-    if not (wine.known or (wine.producer and wine.sure == "certain")):
+    is_clear = wine.producer and wine.sure == "certain"
+    if not wine.known and not is_clear:
         row["here"] = UNCLEAR_NOTE
         return {}
     availability, ours = await find_in_catalogue(wine, catalogue, person)
-    row |= {"here": availability.replace("_", " "), "cellar": [*map(full_record, ours)]}
+    row["here"] = availability.replace("_", " ")
+    row["cellar"] = [full_record(our) for our in ours]
     return {our.id: our for our in ours}
 
 
 async def with_known_id(read: ReadWine, catalogue: Catalogue) -> ReadWine:
     """Return a wine with its id in the catalogue, if it is there with its vintage."""
     query = WineQuery(text=read.label, in_stock_only=False, limit=12)
-    wines = (await catalogue.search(query)).wines
-    same_vintage = (wine for wine in wines if read.vintage in (None, wine.vintage))
-    known_id = next((wine.id for wine in same_vintage if _is_same(read, wine)), None)
-    return read.model_copy(update={"known_id": known_id})
+    result = await catalogue.search(query)
+    for wine in result.wines:
+        has_vintage = read.vintage in (None, wine.vintage)
+        if has_vintage and _is_same(read, wine):
+            return read.model_copy(update={"known_id": wine.id})
+    return read.model_copy(update={"known_id": None})
 
 
 def _is_same(read: ReadWine, wine: Wine) -> bool:
@@ -305,7 +332,8 @@ def _is_same(read: ReadWine, wine: Wine) -> bool:
     only_read = read_words - our_words - _origin_words(wine)
     only_ours = our_words - read_words - context_words
     is_same_producer = not shared.isdisjoint(split_words(wine.producer))
-    return is_same_producer and 2 * (len(only_read) + len(only_ours)) <= len(shared)
+    differing_count = len(only_read) + len(only_ours)
+    return is_same_producer and 2 * differing_count <= len(shared)
 
 
 async def find_in_catalogue(
@@ -320,19 +348,21 @@ async def find_in_catalogue(
     text = f"{read.name} {read.region}"
     styles = (read.style,) if read.style else ()
     query = WineQuery(text=text, styles=styles, limit=MAX_CLOSE_WINES)
-    wines = (await find_wines(catalogue, query, person)).wines
+    result = await find_wines(catalogue, query, person)
     words = {word for word in split_words(text) if len(word) >= MIN_WORD_LETTERS}
-    close = [
-        wine
-        for wine in wines
-        if words & _origin_words(wine).union(split_words(wine.label))
-    ]
-    return ("not_ours" if close else "nothing_close"), close
+    close: list[Wine] = []
+    for wine in result.wines:
+        our_words = _origin_words(wine).union(split_words(wine.label))
+        if not words.isdisjoint(our_words):
+            close.append(wine)
+    if close:
+        return "not_ours", close
+    return "nothing_close", close
 
 
 def _origin_words(wine: Wine) -> set[str]:
     """Return the words of a wine's origin and grapes, with synonyms of the grapes."""
-    grapes = (name for grape in wine.grapes for name in synonyms("grapes", grape))
-    return set(
-        split_words(" ".join((wine.region, wine.appellation, wine.country, *grapes)))
-    )
+    names = [wine.region, wine.appellation, wine.country]
+    for grape in wine.grapes:
+        names += synonyms("grapes", grape)
+    return set(split_words(" ".join(names)))

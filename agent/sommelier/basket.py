@@ -1,4 +1,4 @@
-"""How many bottles of each wine an answer recommends, and what they cost: written by code."""
+"""Count the bottles of each wine that an answer recommends, and write what they cost."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -47,16 +47,21 @@ def find_offer(wine: Wine, kind: OfferKind | None) -> Offer | None:
     if kind is None:
         return wine.offers[0]
     of_kind = [offer for offer in wine.offers if offer.kind is kind]
-    in_stock = [offer for offer in of_kind if offer.in_stock]
-    others = wine.offers if kind is OfferKind.BOTTLE else ()
-    return next(iter([*in_stock, *of_kind, *others]), None)
+    for offer in of_kind:
+        if offer.in_stock:
+            return offer
+    if of_kind:
+        return of_kind[0]
+    if kind is OfferKind.BOTTLE:
+        return wine.offers[0]
+    return None
 
 
 def find_line(item: WineRecommendation, wine: AnyWine) -> BasketLine | None:
     """Return the bottles of a recommended wine; None if none are counted, or without a price."""
     if item.bottles is None:
         return None
-    if isinstance(wine, ReadWine) and (wine.is_listed or wine.known is None):
+    if isinstance(wine, ReadWine) and _has_read_prices(wine):
         return _find_listed_line(item.bottles, item.size, wine)
     offer = find_offer(wine.facts, item.size)
     if offer is None or offer.price is None:
@@ -64,23 +69,30 @@ def find_line(item: WineRecommendation, wine: AnyWine) -> BasketLine | None:
     return BasketLine(wine.id, item.bottles, offer.kind, offer.price, offer.currency)
 
 
+def _has_read_prices(wine: ReadWine) -> bool:
+    """Return whether the prices of a wine are those that were read, not ours."""
+    return wine.is_listed or wine.known is None
+
+
 def _find_listed_line(
     count: int, kind: OfferKind | None, wine: ReadWine
 ) -> BasketLine | None:
     """Return bottles or glasses at the price of the guest's wine list."""
-    is_glass = kind is OfferKind.GLASS
-    price = wine.glass_price if is_glass else wine.price
+    price = wine.price
+    if kind is OfferKind.GLASS:
+        price = wine.glass_price
+    else:
+        kind = OfferKind.BOTTLE
     if price is None:
         return None
-    read_kind = OfferKind.GLASS if is_glass else OfferKind.BOTTLE
-    return BasketLine(wine.id, count, read_kind, price, wine.currency)
+    return BasketLine(wine.id, count, kind, price, wine.currency)
 
 
 def has_size(kind: OfferKind, wine: AnyWine) -> bool:
     """Return whether a wine is sold in this size; the usual one counts always."""
     if kind is OfferKind.BOTTLE:
         return True
-    if isinstance(wine, ReadWine) and (wine.is_listed or wine.known is None):
+    if isinstance(wine, ReadWine) and _has_read_prices(wine):
         return kind is OfferKind.GLASS and wine.glass_price is not None
     return find_offer(wine.facts, kind) is not None
 
@@ -92,7 +104,9 @@ def list_basket(
     lines: list[BasketLine] = []
     for item in wines:
         wine = sources.get(item.wine_id)
-        line = find_line(item, wine) if isinstance(wine, AnyWine) else None
+        if not isinstance(wine, AnyWine):
+            continue
+        line = find_line(item, wine)
         if line is not None:
             lines.append(line)
     return lines
@@ -102,8 +116,10 @@ def format_line(line: BasketLine) -> str:
     """Return the sum of a line: `3 × €49.90 = €149.70`, `2 × half bottle €26.95 = €53.90`."""
     price = format_money(line.price, line.currency)
     if line.kind is not OfferKind.BOTTLE:
-        price = f"{translate(f'offer_{line.kind}')} {price}"
-    return f"{line.count} × {price} = {format_money(line.amount, line.currency)}"
+        kind = translate(f"offer_{line.kind}")
+        price = f"{kind} {price}"
+    amount = format_money(line.amount, line.currency)
+    return f"{line.count} × {price} = {amount}"
 
 
 def format_total(
@@ -121,7 +137,9 @@ def format_total(
     parts: list[str] = []
     if len(lines) > 1:
         parts.append(_format_sum(lines, total, currency, evidence))
-    named = frozenset[float]().union(*map(find_numbers, evidence.user_texts))
+    named: set[float] = set()
+    for text in evidence.user_texts:
+        named |= find_numbers(text)
     if budget is not None and budget in named:
         parts.append(_format_remainder(budget, total, currency, evidence))
     return " ".join(parts)
@@ -135,9 +153,8 @@ def _format_sum(
 ) -> str:
     amount = format_money(total, currency)
     if currency is not None:
-        amount += format_converted(
-            total, currency, find_named_currency(evidence.user_texts)
-        )
+        named = find_named_currency(evidence.user_texts)
+        amount += format_converted(total, currency, named)
     if any(line.kind not in BOTTLES for line in lines):
         return translate("basket_total", total=amount)
     count = sum(line.count for line in lines)
@@ -152,9 +169,11 @@ def _format_remainder(
     if currency is not None and named is not None and named is not currency:
         total = convert(total, currency, named)
     rest = round(budget - total, 2)
-    name = "budget_remains" if rest >= 0 else "budget_exceeded"
-    shown = format_money(abs(rest), named)
-    return translate(name, amount=shown, budget=format_money(budget, named))
+    amount = format_money(abs(rest), named)
+    shown_budget = format_money(budget, named)
+    if rest < 0:
+        return translate("budget_exceeded", amount=amount, budget=shown_budget)
+    return translate("budget_remains", amount=amount, budget=shown_budget)
 
 
 def format_total_for_model(lines: Sequence[BasketLine]) -> str:
@@ -162,4 +181,5 @@ def format_total_for_model(lines: Sequence[BasketLine]) -> str:
     currencies = {line.currency for line in lines}
     if len(currencies) != 1:
         return ""
-    return format_money_for_model(sum(line.amount for line in lines), currencies.pop())
+    total = sum(line.amount for line in lines)
+    return format_money_for_model(total, currencies.pop())

@@ -14,13 +14,19 @@ from agent.sommelier.vocabulary import Currency, currencies_by_word
 from agent.text import Pattern, compose_compatible, escape_pattern, fold, pattern
 
 YEAR: Final = pattern(
-    r"(?:(?P<before>\p{L}+)[\s(]+|\A|[^\p{L}\d.,])(?P<year>(?:18|19|20)\d\d)(?P<ending>\p{L}*)(?:\D|\Z)"
+    r"(?:(?P<before>\p{L}+)[\s(]+|\A|[^\p{L}\d.,])"
+    r"(?P<year>(?:18|19|20)\d\d)"
+    r"(?P<ending>\p{L}*)(?:\D|\Z)"
 )
 """A year, with the word before it and the letters after it: `Barolo 2016`, `the 1990s`."""
 STRENGTH: Final = pattern(
     r"(\d{1,2}(?:[.,]\d)?)\s?%\s?(?:d\p{L}*\s)?(?:vol|alc|alk|abv)"
 )
+"""An alcohol strength: `13,5 % vol`, `12% d'alcool`."""
 WITHOUT_FIXED_SPACES: Final = str.maketrans(dict.fromkeys("\u00a0\u202f"))
+AROUND_AMOUNTS: Final = " .,;:!?)("
+AROUND_CURRENCIES: Final = AROUND_AMOUNTS + "-–—"
+"""What a match has around an amount, or around its currency once the number is taken out."""
 UNITS: Final = "c?l|ml|hl|k?g|ha|vol|uhr|h"
 """If one of these follows a number like 12.50, the number is not a price."""
 MIN_VINTAGE: Final = 1950
@@ -44,27 +50,39 @@ def find_amounts(text: str) -> Iterator[Amount]:
     for match in _amount_pattern().finditer(replace_number_words(joined)):
         if match["unit"]:  # 12.50 % is not a price
             continue
-        groups = map(
-            match.__getitem__, ("number_after", "number_before", "decimal", "whole")
+        number = (
+            match["number_after"]
+            or match["number_before"]
+            or match["decimal"]
+            or match["whole"]
         )
-        number = next(filter(None, groups))
-        currency_word = match[0].replace(number, " ").strip(" .,-–—;:!?)(")
+        currency_word = match[0].replace(number, " ").strip(AROUND_CURRENCIES)
         currencies = currencies_by_word().get(currency_word, frozenset())
-        yield Amount(match[0].strip(" .,;:!?)("), parse_number(number), currencies)
+        amount_text = match[0].strip(AROUND_AMOUNTS)
+        yield Amount(amount_text, parse_number(number), currencies)
 
 
 @cache
 def _amount_pattern() -> Pattern:
     """Return a pattern of amounts: with a currency (€18, 18 euros), or decimals (18.50, 18,-)."""
-    signs = "|".join(
-        escape_pattern(word) for word in currencies_by_word() if not word.isalpha()
-    )
-    names = "|".join(word for word in currencies_by_word() if word.isalpha())
-    number, word_end = r"\d+(?:[.,’']\d+)*", r"(?:[^\p{L}]|\Z)"
+    signs: list[str] = []
+    names: list[str] = []
+    for word in currencies_by_word():
+        if word.isalpha():
+            names.append(word)
+        else:
+            signs.append(escape_pattern(word))
+    sign = rf"{'|'.join(signs)}|\p{{Sc}}"
+    name = f"(?:{'|'.join(names)})"
+    word_end = r"(?:[^\p{L}]|\Z)"
+    number = r"\d+(?:[.,’']\d+)*"
+    before = rf"(?:{sign}|(?:\A|[^\p{{L}}]){name}\s)\s?"
+    after = rf"(?:[.,]?[-–—])?[\s-]?(?:{sign}|{name}{word_end})"
+    other_unit = rf"\s?(?:[%°]|(?:{UNITS}){word_end})"
     return pattern(
-        rf"(?i)(?:{signs}|\p{{Sc}}|(?:\A|[^\p{{L}}])(?:{names})\s)\s?(?P<number_after>{number})"
-        rf"|(?P<number_before>{number})(?:[.,]?[-–—])?[\s-]?(?:{signs}|\p{{Sc}}|(?:{names}){word_end})"
-        rf"|(?P<decimal>\d+[.,]\d\d)(?:(?P<unit>\s?(?:[%°]|(?:{UNITS}){word_end}))|\D|\Z)"
+        rf"(?i){before}(?P<number_after>{number})"
+        rf"|(?P<number_before>{number}){after}"
+        rf"|(?P<decimal>\d+[.,]\d\d)(?:(?P<unit>{other_unit})|\D|\Z)"
         r"|(?P<whole>\d+)[.,][-–—]"
     )
 
@@ -73,9 +91,12 @@ def find_years(text: str, *, is_description: bool) -> Iterator[int]:
     """Yield the years that may be vintages; "in 1998" is one only in descriptions."""
     prose = _amount_pattern().sub(" ", compose_compatible(text))
     for match in YEAR.finditer(prose):
-        year, word_before = int(match["year"]), match["before"] or ""
+        year = int(match["year"])
+        word_before = match["before"] or ""
         is_decade = year % 10 == 0 and match["ending"] in ("s", "er")
-        is_event = fold(word_before) in _event_words() and not is_description
+        is_event = not is_description and fold(word_before) in _words_of_languages(
+            "event_words"
+        )
         may_be_vintage = year >= MIN_VINTAGE or word_before[:1].isupper()
         if may_be_vintage and not (is_decade or is_event):
             yield year
@@ -85,9 +106,13 @@ def find_scores(text: str) -> Iterator[float]:
     """Yield the scores in a text: 92 points, 17.5/20, 92 of 100 points."""
     for match in _score_pattern().finditer(replace_number_words(text)):
         score = parse_number(match["over"] or match["of"] or match["number"])
-        has_unit = (match["of_unit"] or match["unit"]) in _score_units()
-        is_high_enough = match["of"] or score >= MIN_SCORE
-        if match["over"] or (has_unit and is_high_enough):
+        if match["over"]:
+            yield score
+            continue
+        has_unit = (match["of_unit"] or match["unit"]) in _words_of_languages(
+            "score_units"
+        )
+        if has_unit and (match["of"] or score >= MIN_SCORE):
             yield score
 
 
@@ -99,28 +124,19 @@ def find_strengths(text: str) -> set[float]:
 @cache
 def _score_pattern() -> Pattern:
     """Return a pattern of possible scores: `17/20`, `92 of 100 points`, `92+ Parker points`."""
-    languages = load_languages().values()
-    of = "|".join(
-        sorted({fold(words) for language in languages for words in language.score_of})
-    )
+    of = "|".join(sorted(_words_of_languages("score_of")))
+    score = r"\d+(?:[.,]\d)?"
     return pattern(
-        r"(?P<over>\d+(?:[.,]\d)?)\s?/\s?(?:20|100)"
-        rf"|(?P<of>\d+(?:[.,]\d)?)\s(?:{of})\s(?:20|100)[\s-](?P<of_unit>\p{{L}}+)"
-        r"|(?P<number>\d+(?:[.,]\d)?)\+?[\s-]?(?:\p{L}+[\s-])??(?P<unit>\p{L}+)"
+        rf"(?P<over>{score})\s?/\s?(?:20|100)"
+        rf"|(?P<of>{score})\s(?:{of})\s(?:20|100)[\s-](?P<of_unit>\p{{L}}+)"
+        rf"|(?P<number>{score})\+?[\s-]?(?:\p{{L}}+[\s-])??(?P<unit>\p{{L}}+)"
     )
 
 
 @cache
-def _score_units() -> frozenset[str]:
-    languages = load_languages().values()
-    return frozenset(
-        fold(word) for language in languages for word in language.score_units
-    )
-
-
-@cache
-def _event_words() -> frozenset[str]:
-    languages = load_languages().values()
-    return frozenset(
-        fold(word) for language in languages for word in language.event_words
-    )
+def _words_of_languages(field: str) -> frozenset[str]:
+    """Return the words that all languages have in a field, folded."""
+    words: set[str] = set()
+    for language in load_languages().values():
+        words.update(map(fold, getattr(language, field)))
+    return frozenset(words)

@@ -7,7 +7,7 @@ searches without a price limit.
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final, Literal, cast, get_args
+from typing import Any, Final, Literal, NamedTuple, cast, get_args
 
 from agent.engine.run import Run
 from agent.language import stem
@@ -35,7 +35,7 @@ MAX_ABV_IF_FORBIDDEN: Final = 0.05
 MAX_OFFERED_FIRST: Final = 2
 """How many alcohol-free wines come first for a person who is advised not to drink."""
 MAX_OFFERED_FIRST_IF_LIKELY: Final = 1
-"""The same, if it is only likely that they should not drink."""
+"""How many come first if it is only likely that they should not drink: it takes little away."""
 MAX_VALUES: Final = 12
 """How many values a filter has, and how many wines a result has, at most."""
 EXCLUDABLE_FILTERS: Final = ("grapes", "countries", "regions", "styles")
@@ -64,6 +64,14 @@ KNOWN_FACTS_RULE: Final = (
     "These facts about the guest are known already, do not remember them again: "
     "{known}."
 )
+NAMES_OF_FACTS: Final = {
+    "hate": "never drinks",
+    "like": "likes",
+    "rated": "likes",
+    "budget": "usually spends",
+    "note": "notes",
+}
+"""The names by which a model is told the kinds of facts, in this order."""
 OWNED_RULE: Final = "This guest owns {count} bottles."
 NOTHING_OWNED_RULE: Final = "This guest has told of no bottles of their own."
 UNKNOWN_GUEST_RULE: Final = "Nothing is known of this guest."
@@ -74,18 +82,17 @@ Taste = Mapping[str, tuple[str, ...]]
 
 def format_taste(taste: Taste) -> str:
     """Format a taste as the value of a fact: `bodies=full|medium_full;styles=red`."""
-    return ";".join(
-        f"{name}={'|'.join(values)}" for name, values in sorted(taste.items())
-    )
+    return ";".join(f"{name}={'|'.join(taste[name])}" for name in sorted(taste))
 
 
 def parse_taste(value: str) -> Taste:
     """Parse the output of `format_taste`; unknown filters are left out."""
-    parts = (part.partition("=") for part in value.split(";"))
-    names = (*SOFT_FILTERS, "text")
-    return {
-        name: tuple(values.split("|")) for name, _, values in parts if name in names
-    }
+    taste: dict[str, tuple[str, ...]] = {}
+    for part in value.split(";"):
+        name, _, values = part.partition("=")
+        if name in SOFT_FILTERS or name == "text":
+            taste[name] = tuple(values.split("|"))
+    return taste
 
 
 def get_tastes(
@@ -95,22 +102,44 @@ def get_tastes(
     return [parse_taste(fact.value) for fact in facts if fact.kind == kind]
 
 
-def parse_budget(value: str) -> tuple[float | None, float | None, Currency]:
-    """Return the lowest and highest price, each None without a limit, and the currency.
+class Budget(NamedTuple):
+    """The lowest and highest price that a person pays, each None without a limit."""
 
-    The value of a budget fact is `40 EUR` (at most 40), `15-30 EUR`, or `60- EUR` (at least 60).
+    min_price: float | None
+    max_price: float | None
+    currency: Currency
+
+
+def parse_budget(value: str) -> Budget:
+    """Parse the value of a budget fact.
+
+    It is `40 EUR` (at most 40), `15-30 EUR`, or `60- EUR` (at least 60).
     """
     amount, _, currency = value.partition(" ")
     low, _, high = amount.rpartition("-")
-    return (
-        float(low) if low else None,
-        float(high) if high else None,
-        Currency(currency),
-    )
+    min_price = float(low) if low else None
+    max_price = float(high) if high else None
+    return Budget(min_price, max_price, Currency(currency))
 
 
 def matches(wine: Wine, taste: Taste) -> bool:
     """Return whether the known facts of a wine match every filter of a taste."""
+    if not taste:
+        return False
+    return all(_has_value(wine, name, values) for name, values in taste.items())
+
+
+def _has_value(wine: Wine, name: str, values: Sequence[str]) -> bool:
+    """Return whether a wine is known to have one of the values of a filter."""
+    if name in get_args(NameKind):
+        return _has_grape_or_origin(wine, cast("NameKind", name), values)
+    text = f"{wine.notes} {wine.name}"
+    if OAKY in values:
+        return speaks_of_oak(f" {normalize(text)} ")
+    if name == "text":
+        stems = set(map(stem, split_words(text)))
+        wanted = map(stem, split_words(" ".join(values)))
+        return not stems.isdisjoint(wanted)
     properties: Mapping[str, set[Any]] = {  # "red" may be a style or a colour
         "styles": {wine.style, wine.colour},
         "colours": {wine.style, wine.colour},
@@ -120,20 +149,7 @@ def matches(wine: Wine, taste: Taste) -> bool:
         "acidities": {wine.acidity},
         "foods": {*wine.foods},
     }
-
-    def has(name: str, values: Sequence[str]) -> bool:
-        if name in get_args(NameKind):
-            return _has_grape_or_origin(wine, cast("NameKind", name), values)
-        if OAKY in values:
-            return speaks_of_oak(f" {normalize(f'{wine.notes} {wine.name}')} ")
-        if name == "text":
-            stems = set(map(stem, split_words(f"{wine.notes} {wine.name}")))
-            return any(
-                not stems.isdisjoint(map(stem, split_words(value))) for value in values
-            )
-        return not properties.get(name, set()).isdisjoint(values)
-
-    return bool(taste) and all(has(name, values) for name, values in taste.items())
+    return name in properties and not properties[name].isdisjoint(values)
 
 
 def _has_grape_or_origin(wine: Wine, kind: NameKind, names: Sequence[str]) -> bool:
@@ -141,17 +157,25 @@ def _has_grape_or_origin(wine: Wine, kind: NameKind, names: Sequence[str]) -> bo
 
     If its grapes are unknown, look for them on its label.
     """
-    if kind == "countries" or (kind == "grapes" and wine.grapes):
-        wine_names = (wine.country,) if kind == "countries" else wine.grapes
-        canonical = {canonical_name(kind, name) for name in wine_names}
-        return any(canonical_name(kind, name) in canonical for name in names)
-    text = (
-        wine.label
-        if kind == "grapes"
-        else f"{wine.region} / {wine.appellation} / {wine.name}"
-    )
-    variants = (variant for name in names for variant in synonyms(kind, name))
-    return any(f" {variant} " in f" {normalize(text)} " for variant in variants)
+    if kind == "countries":
+        return _share_name(kind, names, [wine.country])
+    if kind == "grapes" and wine.grapes:
+        return _share_name(kind, names, wine.grapes)
+    text = wine.label
+    if kind == "regions":
+        text = f"{wine.region} / {wine.appellation} / {wine.name}"
+    normalized = f" {normalize(text)} "
+    for name in names:
+        for variant in synonyms(kind, name):
+            if f" {variant} " in normalized:
+                return True
+    return False
+
+
+def _share_name(kind: NameKind, names: Sequence[str], others: Sequence[str]) -> bool:
+    """Return whether one of the names is a synonym of one of the others."""
+    canonical = {canonical_name(kind, name) for name in names}
+    return any(canonical_name(kind, other) in canonical for other in others)
 
 
 def get_safety_state(run: Run) -> SafetyState:
@@ -173,9 +197,10 @@ def is_without_alcohol(wine: Wine, max_abv: float = MAX_ABV) -> bool:
     """Return whether a wine counts as alcohol-free."""
     if wine.style != Style.ALCOHOL_FREE:
         return False
-    # What is sold as alcohol-free has up to 0.5 %, unless its label says less.
-    abv = MAX_ABV if wine.abv is None else wine.abv
-    return abv <= max_abv
+    if wine.abv is None:
+        # What is sold as alcohol-free may have as much, unless its label says less.
+        return max_abv >= MAX_ABV
+    return wine.abv <= max_abv
 
 
 def find_unknown_allergens(
@@ -190,49 +215,42 @@ def find_unknown_allergens(
 def mark_unknown_allergens(wine: Wine, avoided: Collection[str]) -> Wine:
     """Return a wine with the avoided allergens that it may contain, so that its card says so."""
     unknown = find_unknown_allergens(wine, avoided)
-    return wine.model_copy(update={"unknown_allergens": unknown}) if unknown else wine
+    if not unknown:
+        return wine
+    return wine.model_copy(update={"unknown_allergens": unknown})
 
 
 def restrict_query(query: WineQuery, person: Person) -> WineQuery:
     """Restrict a search to wines that a person may be shown, and rank wines they like first."""
+    filters = _preference_filters(query, person.facts)
     hates = get_tastes("hate", person.facts)
     # Filters exclude "sweet" or "red", not the combination: get more wines, and `may_be_shown`
     # removes wines of such tastes, or with values that were cut off by `MAX_VALUES`.
+    if hates:
+        filters["limit"] = MAX_VALUES
     simple_hates = [taste for taste in hates if len(taste) == 1]
-    excluded = {name: _values_of(name, simple_hates) for name in EXCLUDABLE_FILTERS}
-    excluded["allergens"] = tuple(
-        sorted(person.safety.allergies - UNDECLARED_ALLERGENS)
-    )
-    filters = _preference_filters(query, person.facts) | (
-        {"limit": MAX_VALUES} if hates else {}
-    )
-    if query.oak is None and _hates_oak(simple_hates):
+    hates_oak = any(OAKY in taste.get("text", ()) for taste in simple_hates)
+    if query.oak is None and hates_oak:
         filters["oak"] = False
+    excluded = {name: _values_of(name, simple_hates) for name in EXCLUDABLE_FILTERS}
+    excluded["allergens"] = sorted(person.safety.allergies - UNDECLARED_ALLERGENS)
     for name, values in excluded.items():
         in_query = getattr(query, f"without_{name}")
-        filters[f"without_{name}"] = tuple(dict.fromkeys((*in_query, *values)))[
-            :MAX_VALUES
-        ]
+        distinct = dict.fromkeys([*in_query, *values])
+        filters[f"without_{name}"] = tuple(distinct)[:MAX_VALUES]
     narrowed = WineQuery.model_validate(dict(query) | filters)
     if person.safety.forbids_alcohol:
         return _restrict_to_alcohol_free(narrowed, MAX_ABV_IF_FORBIDDEN)
     return narrowed
 
 
-def _hates_oak(tastes: Iterable[Taste]) -> bool:
-    return any(OAKY in taste.get("text", ()) for taste in tastes)
-
-
 def _preference_filters(query: WineQuery, facts: Sequence[Fact]) -> dict[str, Any]:
     """Return filters for a person's budget and likes, where the search has no such filter."""
-    filters = dict[str, Any]()
+    filters: dict[str, Any] = {}
     if query.name:
         return filters  # they ask for this wine, whatever they usually like and spend
-    budget = next(
-        (parse_budget(fact.value) for fact in facts if fact.kind == "budget"), None
-    )
-    if budget and all(limit is None for limit in query.price_limits):
-        filters = dict(zip(("min_price", "max_price", "currency"), budget, strict=True))
+    if all(limit is None for limit in query.price_limits):
+        filters |= _budget_filters(facts)
     used = {name for name in SOFT_FILTERS if getattr(query, name)}
     # Likes must not disturb an order by price or a search by text only.
     if query.order != "match" or (query.text and not used):
@@ -240,24 +258,37 @@ def _preference_filters(query: WineQuery, facts: Sequence[Fact]) -> dict[str, An
     if query.foods or query.colours:
         used.add("styles")  # a liked style could contradict the food or colour
     likes = [*get_tastes("like", facts), *get_tastes("rated", facts)]
-    values_by_name = {
-        name: _values_of(name, likes) for name in SOFT_FILTERS if name not in used
-    }
-    liked = {name: values for name, values in values_by_name.items() if values}
+    liked: dict[str, Sequence[str]] = {}
+    for name in SOFT_FILTERS:
+        values = _values_of(name, likes)
+        if values and name not in used:
+            liked[name] = values
     return filters | liked | {"soft": (*query.soft, *liked)}
 
 
-def _values_of(name: str, tastes: Iterable[Taste]) -> tuple[str, ...]:
-    values = (value for taste in tastes for value in taste.get(name, ()))
+def _budget_filters(facts: Sequence[Fact]) -> dict[str, Any]:
+    """Return the price limits of a person's budget; empty if they told of none."""
+    for fact in facts:
+        if fact.kind == "budget":
+            return parse_budget(fact.value)._asdict()
+    return {}
+
+
+def _values_of(name: str, tastes: Iterable[Taste]) -> Sequence[str]:
+    """Return the values that tastes have for a filter, without duplicates."""
+    values: list[str] = []
+    for taste in tastes:
+        values += taste.get(name, ())
     return tuple(dict.fromkeys(values))[:MAX_VALUES]
 
 
 def _restrict_to_alcohol_free(query: WineQuery, max_abv: float) -> WineQuery:
     """Restrict a search to alcohol-free wines; its soft filters only affect their order."""
+    soft = [name for name in SOFT_FILTERS if not name.endswith("_abv")]
     update = {
         "alcohol_free": True,
         "without_styles": (),
-        "soft": tuple(name for name in SOFT_FILTERS if not name.endswith("_abv")),
+        "soft": tuple(soft),
         "min_abv": None,
         "max_abv": max_abv,
     }
@@ -282,16 +313,17 @@ async def find_wines(
     asks_for_alcohol_free = query.alcohol_free or Style.ALCOHOL_FREE in query.styles
     if not person.safety.prefers_alcohol_free or query.like or asks_for_alcohol_free:
         return result
+    count = MAX_OFFERED_FIRST
+    if not person.safety.concerns:
+        count = MAX_OFFERED_FIRST_IF_LIKELY
     harmless = _restrict_to_alcohol_free(narrowed, MAX_ABV)
     alcohol_free = await _search_for(person, catalogue, harmless)
-    # A concern that is only likely takes little away.
-    count = MAX_OFFERED_FIRST if person.safety.concerns else MAX_OFFERED_FIRST_IF_LIKELY
-    first = alcohol_free.wines[:count]
-    unique_wines = {wine.id: wine for wine in (*first, *result.wines)}
-    wines = tuple(unique_wines.values())[: query.limit]
-    return result.model_copy(
-        update={"wines": wines, "total": max(result.total, len(wines))}
-    )
+    wines_by_id: dict[str, Wine] = {}
+    for wine in (*alcohol_free.wines[:count], *result.wines):
+        wines_by_id.setdefault(wine.id, wine)
+    wines = tuple(wines_by_id.values())[: query.limit]
+    update = {"wines": wines, "total": max(result.total, len(wines))}
+    return result.model_copy(update=update)
 
 
 async def _search_for(
@@ -324,16 +356,16 @@ def _limit_to_query(result: WineSearchResult, query: WineQuery) -> WineSearchRes
     """Cut a result to the limit of the query, and remove mentions of filters that we added."""
     # Mentions of the price stay, because the usual budget may limit it.
     mentioned = {*query.model_dump(exclude_defaults=True), "price"}
-    unmet = {
-        wine_id: tuple(name for name in names if name in mentioned)
-        for wine_id, names in result.unmet_filters.items()
-    }
+    unmet: dict[str, tuple[str, ...]] = {}
+    for wine_id, names in result.unmet_filters.items():
+        own_names = tuple(name for name in names if name in mentioned)
+        if own_names:
+            unmet[wine_id] = own_names
+    relax = result.relax
     update = {
         "wines": result.wines[: query.limit],
-        "unmet_filters": {wine_id: names for wine_id, names in unmet.items() if names},
-        "relax": {
-            name: count for name, count in result.relax.items() if name in mentioned
-        },
+        "unmet_filters": unmet,
+        "relax": {name: relax[name] for name in relax if name in mentioned},
     }
     return result.model_copy(update=update)
 
@@ -342,41 +374,43 @@ async def get_wines(
     catalogue: Catalogue, wine_ids: Sequence[str], person: Person
 ) -> list[Wine]:
     """Return the wines with these ids that a person may be shown."""
-    avoided = person.safety.allergies
-    return [
-        mark_unknown_allergens(wine, avoided)
-        for wine in await catalogue.get(wine_ids)
-        if may_be_shown(wine, person)
-    ]
+    wines = await catalogue.get(wine_ids)
+    return list(_list_allowed(wines, person, person.safety.allergies))
 
 
 def guest_rules(person: Person) -> str:
     """Return the lines of the prompt about this person."""
-    safety, facts = person.safety, person.facts
-    cautious = CAUTIOUS_RULE if safety.prefers_alcohol_free else ""
-    lines = [NO_ALCOHOL if safety.forbids_alcohol else cautious]
+    safety = person.safety
+    rules: list[str] = []
+    if safety.forbids_alcohol:
+        rules.append(NO_ALCOHOL)
+    elif safety.prefers_alcohol_free:
+        rules.append(CAUTIOUS_RULE)
     if safety.allergies:
-        lines.append(ALLERGY_RULE.format(names=", ".join(sorted(safety.allergies))))
+        rules.append(ALLERGY_RULE.format(names=", ".join(sorted(safety.allergies))))
         if person.user_id:
-            lines.append(STORED_ALLERGY_RULE)
-    # One filter each.
-    liked = (" ".join(*taste.values()) for taste in get_tastes("rated", facts))
-    known = {
-        "never drinks": [fact.original_text for fact in facts if fact.kind == "hate"],
-        "likes": [
-            *(fact.original_text for fact in facts if fact.kind == "like"),
-            *liked,
-        ],
-        "usually spends": [fact.value for fact in facts if fact.kind == "budget"],
-        "notes": [fact.original_text for fact in facts if fact.kind == "note"],
-    }
-    text = "; ".join(
-        f"{name}: {', '.join(values)}" for name, values in known.items() if values
-    )
-    lines.append(KNOWN_FACTS_RULE.format(known=text) if text else "")
-    if person.user_id:
-        bottles = sum(item.count for item in person.bottles)
-        lines.append(
-            OWNED_RULE.format(count=bottles) if bottles else NOTHING_OWNED_RULE
-        )
-    return "\n".join(f"- {line}" for line in lines if line) or f"- {UNKNOWN_GUEST_RULE}"
+            rules.append(STORED_ALLERGY_RULE)
+    known = _describe_facts(person.facts)
+    if known:
+        rules.append(KNOWN_FACTS_RULE.format(known=known))
+    count = sum(item.count for item in person.bottles)
+    if person.user_id and count:
+        rules.append(OWNED_RULE.format(count=count))
+    elif person.user_id:
+        rules.append(NOTHING_OWNED_RULE)
+    return "\n".join(f"- {rule}" for rule in rules or [UNKNOWN_GUEST_RULE])
+
+
+def _describe_facts(facts: Iterable[Fact]) -> str:
+    """Return what is known of a person, for a model: `likes: oaky, red; usually spends: 40 EUR`."""
+    known: dict[str, list[str]] = {name: [] for name in NAMES_OF_FACTS.values()}
+    for fact in facts:
+        text = fact.original_text
+        if fact.kind == "budget":
+            text = fact.value
+        elif fact.kind == "rated":
+            text = " ".join(*parse_taste(fact.value).values())  # it has one filter
+        if fact.kind in NAMES_OF_FACTS:
+            known[NAMES_OF_FACTS[fact.kind]].append(text)
+    parts = [f"{name}: {', '.join(texts)}" for name, texts in known.items() if texts]
+    return "; ".join(parts)

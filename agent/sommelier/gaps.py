@@ -16,7 +16,13 @@ from agent.engine.loop import generate_agentic_response
 from agent.engine.run import Run
 from agent.prompts import get_prompt, with_instructions
 from agent.sommelier.sommelier_prompts import compact_schema
-from agent.sommelier.vocabulary import Style, canonicalize, known_names, normalize
+from agent.sommelier.vocabulary import (
+    NameKind,
+    Style,
+    canonicalize,
+    known_names,
+    normalize,
+)
 from agent.sommelier.wine import Wine
 from agent.text import cut, pattern, to_one_line
 from agent.turn import Deps
@@ -27,34 +33,42 @@ WINES_PER_REQUEST: Final = 20
 MAX_LABEL_CHARS: Final = 200
 MAX_GRAPES: Final = 8
 REGION: Final = pattern(r"\A\p{L}[\p{L} '\x{2019}.-]{1,59}\z")
+"""The name of a region: "Côte d'Or", "St. Magdalener"."""
 TOLD_STYLES: Final = frozenset(Style) - {Style.ALCOHOL_FREE}
 
 
 def _clean_style(value: object) -> object:
     style = canonicalize(value)
-    return style if style in TOLD_STYLES else ""
+    if style in TOLD_STYLES:
+        return style
+    return ""
 
 
 def _clean_grapes(value: object) -> list[str]:
-    grapes: list[str] = []
-    for name in value if isinstance(value, list) else []:
-        if isinstance(name, str) and normalize(name) in known_names("grapes"):
-            grapes.append(name)
+    if not isinstance(value, list):
+        return []
+    grapes = [name for name in value if _is_known("grapes", name)]
     return grapes[:MAX_GRAPES]
 
 
+def _is_known(kind: NameKind, name: object) -> bool:
+    return isinstance(name, str) and normalize(name) in known_names(kind)
+
+
 def _clean_country(value: object) -> object:
-    is_known = isinstance(value, str) and normalize(value) in known_names("countries")
-    return value if is_known else ""
+    if _is_known("countries", value):
+        return value
+    return ""
 
 
 def _clean_region(value: object) -> object:
-    is_name = isinstance(value, str) and REGION.match(value) is not None
-    return value if is_name else ""
+    if isinstance(value, str) and REGION.match(value):
+        return value
+    return ""
 
 
 class ToldWine(BaseModel):
-    """What a model says of a wine; what is not valid or not known is left out."""
+    """The style, grapes and origin that a model tells of a wine, each empty if it is not known."""
 
     model_config = ConfigDict(frozen=True, json_schema_extra=compact_schema)
 
@@ -69,18 +83,17 @@ class ToldWine(BaseModel):
     region: Annotated[str, BeforeValidator(_clean_region)] = ""
 
     def cells(self) -> dict[str, str]:
-        """Return what is said as the cells of a list, by field."""
-        cells = {
+        """Return the cells of a list by field; some are empty."""
+        return {
             "style": self.style,
             "grapes": "; ".join(self.grapes),
             "country": self.country,
             "region": self.region,
         }
-        return {field: cell for field, cell in cells.items() if cell}
 
 
 class ToldWines(BaseModel):
-    """What a model says of some wines of a list."""
+    """The answer of a model about some wines of a list."""
 
     model_config = ConfigDict(frozen=True, json_schema_extra=compact_schema)
 
@@ -98,7 +111,7 @@ def find_gaps(wine: Wine) -> tuple[str, ...]:
 async def ask_for_gaps(
     wines: Sequence[Wine], run: Run[Deps]
 ) -> tuple[dict[str, Mapping[str, str]], int]:
-    """Return what a model says of the gaps of wines, by their ids, and how many got no answer.
+    """Return cells for the gaps of wines, by their ids, and how many wines got no answer.
 
     Each request has a turn's limits.
     """
@@ -116,17 +129,13 @@ async def ask_for_gaps(
 
 
 async def _ask(batch: Sequence[Wine], run: Run[Deps]) -> ToldWines | None:
-    """Return what the model says of some wines; None if it gave no valid answer."""
+    """Return the model's answer about some wines; None if it gave no valid one."""
     question = "\n".join(_describe_gaps(batch))
     prompt = get_prompt(run, "wine-gaps")
+    run = with_instructions(run, prompt, schema=CONTRACT.output.schema_text)
     limits = replace(run.limits, answer_tokens=run.limits.answer_tokens_ceiling)
     response = await generate_agentic_response(
-        question,
-        run=replace(
-            with_instructions(run, prompt, schema=CONTRACT.output.schema_text),
-            limits=limits,
-        ),
-        contract=CONTRACT,
+        question, run=replace(run, limits=limits), contract=CONTRACT
     )
     return response.answer
 
@@ -134,24 +143,31 @@ async def _ask(batch: Sequence[Wine], run: Run[Deps]) -> ToldWines | None:
 def _describe_gaps(batch: Sequence[Wine]) -> Iterator[str]:
     """Yield a line for each wine: its number, what is known of it, and what is asked."""
     for number, wine in enumerate(batch, start=1):
-        known = [to_one_line(cut(wine.label, MAX_LABEL_CHARS))]
+        parts = [_shorten(wine.label)]
         for field in (*GAP_FIELDS, "appellation"):
-            if text := wine.field_text(field):
-                known.append(f"{field}: {to_one_line(cut(text, MAX_LABEL_CHARS))}")
-        yield f"{number}. {'; '.join(known)}; asked: {', '.join(find_gaps(wine))}"
+            text = wine.field_text(field)
+            if text:
+                parts.append(f"{field}: {_shorten(text)}")
+        asked = ", ".join(find_gaps(wine))
+        parts.append(f"asked: {asked}")
+        yield f"{number}. {'; '.join(parts)}"
+
+
+def _shorten(text: str) -> str:
+    return to_one_line(cut(text, MAX_LABEL_CHARS))
 
 
 def _read_answer(
     answer: ToldWines, batch: Sequence[Wine]
 ) -> dict[str, Mapping[str, str]]:
-    """Return what fills a gap, as cells of a list by the ids of the wines."""
+    """Return the cells that fill a gap, by the ids of the wines."""
     told: dict[str, Mapping[str, str]] = {}
-    for said in answer.wines:
-        if not 1 <= said.number <= len(batch):
+    for told_wine in answer.wines:
+        if not 1 <= told_wine.number <= len(batch):
             continue
-        wine = batch[said.number - 1]
-        gaps = find_gaps(wine)
-        cells = {field: cell for field, cell in said.cells().items() if field in gaps}
-        if cells:
-            told[wine.id] = cells
+        wine = batch[told_wine.number - 1]
+        cells = told_wine.cells()
+        filled = {field: cells[field] for field in find_gaps(wine) if cells[field]}
+        if filled:
+            told[wine.id] = filled
     return told

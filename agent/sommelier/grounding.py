@@ -29,7 +29,7 @@ from agent.sommelier.figures import (
 )
 from agent.sommelier.serving import drinking_years
 from agent.sommelier.sommelier_prompts import WINE_PLACEHOLDER, read_prose
-from agent.sommelier.sums import Sums
+from agent.sommelier.sums import KnownAmounts, Sums
 from agent.sommelier.vocabulary import Currency, convert
 
 MAX_COUNT: Final = 60
@@ -221,16 +221,17 @@ class FigureChecker:
         counted = [_Price(line.price, line.currency) for line in self.basket]
         counted_ids = {line.wine_id for line in self.basket}
         others = [wine for wine in shown if wine.id not in counted_ids]
-        return Sums(
-            selection.amounts_of(_prices_of(wines)),
-            selection.amounts_of([*counted, *_prices_of(others)]),
-            counts,
+        amounts = KnownAmounts(
+            prices=selection.amounts_of(_prices_of(wines)),
+            items=selection.amounts_of([*counted, *_prices_of(others)]),
+            counts=counts,
             lines=selection.amounts_of(lines),
             named=self.user_factors,
             fees=_few(frozenset(self.text_amounts)),
             people=self.user_counts,
             are_converted=selection.target is not None,
         )
+        return Sums(amounts)
 
     def _wrong_years(
         self, text: str, named: Sequence[AnyWine], *, is_description: bool

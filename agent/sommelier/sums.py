@@ -1,7 +1,7 @@
 """Tell whether an amount of money follows from prices: as a sum, product, difference or share."""
 
 from collections.abc import Collection, Iterable, Sequence
-from itertools import product
+from dataclasses import dataclass
 from typing import Final
 
 ROUNDING_MARGIN: Final = 0.5
@@ -18,66 +18,69 @@ PACK_SIZES: Final = (6, 12)
 MAX_COMPARED_PRICES: Final = 40
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownAmounts:
+    """The amounts of money and the counts from which other amounts may follow."""
+
+    prices: Sequence[float] = ()
+    """Prices and other amounts that a source tells."""
+    items: Sequence[float] = ()
+    """The prices that may be added up, each taken as often as one of the `counts` says."""
+    counts: Collection[float] = ()
+    lines: Sequence[float] = ()
+    """The amounts of the wines whose bottles are counted."""
+    named: Collection[float] = ()
+    """Amounts that the guest named, from which a sum may be subtracted."""
+    fees: Collection[float] = ()
+    """Amounts that may be added to a sum, such as for delivery."""
+    people: Collection[float] = ()
+    """Numbers of people who may share a sum."""
+    are_converted: bool = False
+    """Whether they are converted from another currency, so that all that follows is rounded."""
+
+
 class Sums:
-    """The amounts that follow from prices.
+    """The amounts that follow from known ones."""
 
-    `prices` are known amounts. `items` are the prices that may be added up, each taken as often as
-    one of the `counts` says. `named` are amounts that the guest named, from which a sum may be
-    subtracted; `fees` may be added to a sum, and `people` may share one. `lines` are the amounts of
-    the wines whose bottles are counted. If the prices `are_converted`, all that follows is rounded.
-    """
-
-    def __init__(
-        self,
-        prices: Sequence[float],
-        items: Sequence[float],
-        counts: Collection[float],
-        *,
-        lines: Sequence[float] = (),
-        named: Collection[float] = (),
-        fees: Collection[float] = (),
-        people: Collection[float] = (),
-        are_converted: bool = False,
-    ) -> None:
-        self._named = named
-        self._fees = fees
-        self._people = people
-        self._are_converted = are_converted
-        self._totals = [sum(some) for some in (items, lines) if some]
-        self._known = {*prices, *lines, *self._totals}
-        several = {*counts, *people, *PACK_SIZES}
+    def __init__(self, amounts: KnownAmounts) -> None:
+        self._amounts = amounts
+        items = amounts.items
+        lines = amounts.lines
+        self._totals = [sum(added) for added in (items, lines) if added]
+        prices = amounts.prices[:MAX_COMPARED_PRICES]
+        counts = {*amounts.counts, *amounts.people, *PACK_SIZES}
         # The guest may have named a price for each bottle: "six bottles at 20 euros".
-        counted = [*named, *self._totals, *prices[:MAX_COMPARED_PRICES]]
-        self._known.update(_multiply(counted, several))
-        self._halves = _add_up_halves(items, counts)
+        counted = _multiply([*amounts.named, *self._totals, *prices], counts)
+        self._known = {*amounts.prices, *lines, *self._totals, *counted}
+        self._differences = _subtract(prices, {*amounts.named, *prices})
         self._parts_of_lines = _add_up(lines[:MAX_ITEMS], (0, 1))
-        compared = {*named, *prices[:MAX_COMPARED_PRICES]}
-        self._differences = {
-            abs(price - other)
-            for price in prices[:MAX_COMPARED_PRICES]
-            for other in compared
-        }
+        self._halves = _add_up_halves(items, amounts.counts)
 
     def allow(self, value: float) -> bool:
         """Return whether an amount follows from the prices."""
         margin = self._margin_of(value)
-        if any(abs(value - known) <= margin for known in self._known):
-            return True
-        if any(abs(value - known) <= CENT_MARGIN for known in self._differences):
-            return True
-        if self._is_sum(value, margin) or self._is_what_remains(value, margin):
-            return True
-        return self._has_fee(value, margin) or self._is_share(value, margin)
+        return (
+            _is_near(value, self._known, margin)
+            or _is_near(value, self._differences, CENT_MARGIN)
+            or self._is_sum(value, margin)
+            or self._is_what_remains(value, margin)
+            or self._has_fee(value, margin)
+            or self._is_share(value, margin)
+        )
 
     def _margin_of(self, value: float) -> float:
-        margin = ROUNDING_MARGIN if value.is_integer() else CENT_MARGIN
-        return max(margin, CONVERTED_MARGIN * value) if self._are_converted else margin
+        margin = CENT_MARGIN
+        if value.is_integer():
+            margin = ROUNDING_MARGIN
+        if self._amounts.are_converted:
+            margin = max(margin, CONVERTED_MARGIN * value)
+        return margin
 
     def _is_sum(self, value: float, margin: float) -> bool:
         """Return whether some items, each as often as a count says, come to about `value`."""
         if value <= 0:
             return False
-        if any(abs(value - part) <= margin for part in self._parts_of_lines):
+        if _is_near(value, self._parts_of_lines, margin):
             return True
         lower, upper = self._halves
         high = len(upper) - 1
@@ -90,40 +93,49 @@ class Sums:
 
     def _is_what_remains(self, value: float, margin: float) -> bool:
         """Return whether `value` is left of an amount that the guest named, or exceeds it."""
-        for named in self._named:
-            if any(abs(abs(named - total) - value) <= margin for total in self._totals):
+        for named in self._amounts.named:
+            if _is_near(value, _subtract([named], self._totals), margin):
                 return True
-            if self._is_sum(named - value, CENT_MARGIN) or self._is_sum(
-                named + value, CENT_MARGIN
-            ):
+            if self._is_sum(named - value, CENT_MARGIN):  # so much remains
+                return True
+            if self._is_sum(named + value, CENT_MARGIN):  # so much is missing
                 return True
         return False
 
     def _has_fee(self, value: float, margin: float) -> bool:
         """Return whether `value` is a sum and a fee that a source names, such as for delivery."""
-        for fee in self._fees:
-            if any(abs(total + fee - value) <= margin for total in self._totals):
+        for fee in self._amounts.fees:
+            without_fee = value - fee
+            if _is_near(without_fee, self._totals, margin):
                 return True
-            if self._is_sum(value - fee, CENT_MARGIN):
+            if self._is_sum(without_fee, CENT_MARGIN):
                 return True
         return False
 
     def _is_share(self, value: float, margin: float) -> bool:
         """Return whether `value` is what each of the people pays."""
-        for count in self._people:
+        for count in self._amounts.people:
             if count <= 1:
                 continue
-            if any(abs(total / count - value) <= margin for total in self._totals):
+            shared = value * count
+            if _is_near(shared, self._totals, margin * count):
                 return True
-            if not value.is_integer() and self._is_sum(
-                value * count, CENT_MARGIN * count
-            ):
+            if not value.is_integer() and self._is_sum(shared, CENT_MARGIN * count):
                 return True
         return False
 
 
+def _is_near(value: float, amounts: Iterable[float], margin: float) -> bool:
+    return any(abs(value - amount) <= margin for amount in amounts)
+
+
 def _multiply(amounts: Iterable[float], counts: Collection[float]) -> set[float]:
     return {amount * count for amount in amounts for count in counts}
+
+
+def _subtract(amounts: Iterable[float], others: Collection[float]) -> set[float]:
+    """Return the differences between an amount and another one, whichever is more."""
+    return {abs(amount - other) for amount in amounts for other in others}
 
 
 def _add_up_halves(
@@ -144,8 +156,7 @@ def _add_up_halves(
 
 def _add_up(items: Sequence[float], factors: Sequence[float]) -> list[float]:
     """Return the sums of the items, each multiplied by any of the factors, in ascending order."""
-    sums = {
-        sum(count * item for count, item in zip(counts, items, strict=True))
-        for counts in product(factors, repeat=len(items))
-    }
+    sums = {0.0}
+    for item in items:
+        sums = {total + count * item for total in sums for count in factors}
     return sorted(sums)
