@@ -4,10 +4,11 @@ from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
 from typing import Any, Final, Literal, NamedTuple
 
+from agent.sommelier.offers import Offer
 from agent.sommelier.queries import wine_from_name
 from agent.sommelier.serving import drinking_years
 from agent.sommelier.vocabulary import Currency, Style, normalize, parse_currency
-from agent.sommelier.wine import CELLAR_PREFIX, Offer, Wine, wine_fields
+from agent.sommelier.wine import CELLAR_PREFIX, Wine, wine_fields
 from agent.text import pattern
 from agent.turn import MAX_CELLAR_ITEMS, CellarItem
 

@@ -18,6 +18,7 @@ from agent.i18n import translate
 from agent.markdown import strip_invisible
 from agent.numerals import NUMBER, parse_number
 from agent.sommelier.filters import find_unknown_allergens, find_wines, may_be_shown
+from agent.sommelier.offers import Offer
 from agent.sommelier.queries import Catalogue, WineQuery
 from agent.sommelier.sommelier_prompts import compact_schema
 from agent.sommelier.vocabulary import (
@@ -29,7 +30,7 @@ from agent.sommelier.vocabulary import (
     parse_currency,
     synonyms,
 )
-from agent.sommelier.wine import Offer, Wine, wine_record
+from agent.sommelier.wine import Wine, wine_record
 from agent.sommelier.wine_tools import NoArguments, full_record
 from agent.text import split_words
 from agent.turn import Person, get_person

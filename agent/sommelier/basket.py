@@ -10,6 +10,7 @@ from agent.i18n import translate
 from agent.numerals import find_numbers
 from agent.sommelier.attachment import AnyWine, ReadWine
 from agent.sommelier.conversion import find_named_currency, format_converted
+from agent.sommelier.offers import Offer
 from agent.sommelier.sommelier_prompts import WineRecommendation
 from agent.sommelier.vocabulary import (
     Currency,
@@ -17,7 +18,7 @@ from agent.sommelier.vocabulary import (
     convert,
     format_money_for_model,
 )
-from agent.sommelier.wine import Offer, Wine
+from agent.sommelier.wine import Wine
 
 BOTTLES: Final = frozenset(
     {OfferKind.BOTTLE, OfferKind.HALF, OfferKind.MAGNUM, OfferKind.LARGE}

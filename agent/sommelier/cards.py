@@ -1,7 +1,7 @@
-"""The card of a wine: its label and the facts that code writes beside a description."""
+"""Write the card of a wine: its label, and facts beside the description of a model."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 
 from agent.formatting import (
@@ -24,8 +24,9 @@ from agent.sommelier.conversion import (
     find_named_currency,
     format_converted,
 )
+from agent.sommelier.offers import Offer
 from agent.sommelier.vocabulary import Allergen, Currency, OfferKind, canonical_name
-from agent.sommelier.wine import VEGAN_WORD, Offer, Wine, wine_fields
+from agent.sommelier.wine import VEGAN_WORD, Wine, wine_fields
 from agent.text import split_words
 
 
@@ -41,10 +42,17 @@ def render_wine(
     facts = [format_facts(wine, find_named_currency([user_text]))]
     if isinstance(wine, Wine) and not wine.is_own:
         facts += _format_asked_facts(wine, user_text, line)
-    sums = format_line(line) if line else ""
-    label = f"**{number}{escape(get_shown_label(wine))}**"
-    lines = [label, escape(" · ".join(filter(None, facts))), escape(sums), description]
+    label = escape(get_shown_label(wine))
+    lines = [f"**{number}{label}**", escape(_join_facts(facts))]
+    if line is not None:
+        lines.append(escape(format_line(line)))
+    lines.append(description)
     return "\n".join(filter(None, lines))
+
+
+def _join_facts(facts: Iterable[str]) -> str:
+    """Return the facts on one line, without those that are empty."""
+    return " · ".join(filter(None, facts))
 
 
 def get_shown_label(wine: AnyWine) -> str:
@@ -60,49 +68,44 @@ def _format_asked_facts(
     """Yield the facts that a card has only if the guest asked for them, or counts bottles."""
     if asks_for_vegan(user_text):
         yield translate(f"vegan_{wine.vegan}")
-    asked = [
-        name
-        for name in find_asked_allergens(user_text)
-        if name not in wine.unknown_allergens
-    ]
-    yield _format_asked_allergens(wine, asked)
+    yield from _format_asked_allergens(wine, user_text)
     if line is not None or mentions_kind("stock", user_text):
         yield _format_stock(wine, line)
     kind = read_request(user_text[:MAX_READ_CHARS]).filters.get("offer")
-    if kind in [*OfferKind] and find_offer(wine, OfferKind(str(kind))) is None:
+    if kind in list(OfferKind) and find_offer(wine, OfferKind(kind)) is None:
         yield translate("offer_missing", offer=translate(f"offer_{kind}"))
 
 
-def _format_asked_allergens(wine: Wine, asked: Sequence[Allergen]) -> str:
-    """Return which of the allergens a wine declares, and of which nothing is known."""
-    declared = [name for name in asked if name in wine.allergens]
-    unknown = [
-        name
-        for name in asked
-        if name not in declared and not wine.is_known_to_lack(name)
-    ]
-    parts: list[str] = []
+def _format_asked_allergens(wine: Wine, user_text: str) -> Iterator[str]:
+    """Yield which allergens that a text asks for a wine declares, and which it may contain."""
+    declared: list[Allergen] = []
+    unknown: list[Allergen] = []
+    for allergen in find_asked_allergens(user_text):
+        if allergen in wine.unknown_allergens:
+            continue  # every card of this guest tells these
+        if allergen in wine.allergens:
+            declared.append(allergen)
+        elif not wine.is_known_to_lack(allergen):
+            unknown.append(allergen)
     if declared:
-        parts.append(
-            translate("allergens_declared", names=", ".join(_allergen_names(declared)))
-        )
+        names = ", ".join(_allergen_names(declared))
+        yield translate("allergens_declared", names=names)
     if unknown:
-        parts.append(
-            translate("allergens_unknown", names=join_or(_allergen_names(unknown)))
-        )
-    return " · ".join(parts)
+        yield translate("allergens_unknown", names=join_or(_allergen_names(unknown)))
 
 
 def _format_stock(wine: Wine, line: BasketLine | None) -> str:
     """Return how many are in stock; nothing if the wine is sold out, which the card says anyway."""
-    offer = find_offer(wine, line.kind) if line else wine.offers[0]
+    kind = None if line is None else line.kind
+    offer = find_offer(wine, kind)
     if offer is None or not offer.in_stock:
         return ""
     if offer.stock is None:
         return translate("stock_uncounted")
-    is_short = line is not None and offer.stock < line.count
     count = max(0, offer.stock)
-    return translate("stock_short" if is_short else "stock_count", count=count)
+    if line is not None and count < line.count:
+        return translate("stock_short", count=count)
+    return translate("stock_count", count=count)
 
 
 def asks_for_vegan(text: str) -> bool:
@@ -124,26 +127,28 @@ def format_facts(wine: AnyWine, currency: Currency | None = None) -> str:
         _format_availability(wine),
         *_format_declared_facts(wine),
     ]
-    return " · ".join(filter(None, facts))
+    return _join_facts(facts)
 
 
 def _format_declared_facts(wine: Wine) -> Iterator[str]:
     """Yield what the fields that are declared to be on a card tell of a wine."""
     for name, field in wine_fields().items():
         value = getattr(wine, name)
-        if field.is_on_card and value:
-            shown = value if isinstance(value, int | float) else wine.field_text(name)
-            yield translate(f"wine_{name}", value=shown, count=shown)
+        if not field.is_on_card or not value:
+            continue
+        if not isinstance(value, int | float):
+            value = wine.field_text(name)
+        yield translate(f"wine_{name}", value=value, count=value)
 
 
 def _format_origin(wine: Wine) -> str:
     """Return the appellation or region of a wine, and its country."""
-    place, country = wine.appellation or wine.region, translate_country(wine.country)
+    country = translate_country(wine.country)
+    place = wine.appellation or wine.region
     if place == wine.country:
         return country
-    return ", ".join(
-        filter(None, (get_region_name(place, current_language()), country))
-    )
+    place_name = get_region_name(place, current_language())
+    return ", ".join(filter(None, (place_name, country)))
 
 
 def format_prices(wine: Wine, currency: Currency | None = None) -> str:
@@ -153,48 +158,49 @@ def format_prices(wine: Wine, currency: Currency | None = None) -> str:
     """
     if wine.is_own:
         return ""
-    offers = [offer for offer in wine.offers if offer.in_stock] or list(wine.offers)
-    kinds = Counter(offer.kind for offer in offers)
-    parts: list[str] = []
+    offers = [offer for offer in wine.offers if offer.in_stock]
+    if not offers:
+        offers = list(wine.offers)
+    kind_counts = Counter(offer.kind for offer in offers)
+    prices: list[str] = []
     for offer in offers:
-        part = _format_offer(wine, offer, has_size=kinds[offer.kind] > 1)
-        if part and offer.price is not None:
-            parts.append(part + format_converted(offer.price, offer.currency, currency))
-    return " · ".join(parts)
+        if offer.price is None:
+            continue
+        name = _name_offer(wine, offer, has_size=kind_counts[offer.kind] > 1)
+        price = format_money(offer.price, offer.currency)
+        if wine.is_sample:
+            price = f"≈ {price}"
+        converted = format_converted(offer.price, offer.currency, currency)
+        prices.append(f"{name} {price}{converted}".lstrip())
+    return " · ".join(prices)
 
 
-def _format_offer(wine: Wine, offer: Offer, *, has_size: bool) -> str:
-    """Return what is on offer and its price; the first bottle of a wine is only its price."""
-    if offer.price is None:
-        return ""
-    price = format_money(offer.price, offer.currency)
-    if wine.is_sample:
-        price = f"≈ {price}"
-    if offer is wine.offers[0] and offer.kind is OfferKind.BOTTLE:
-        if offer.size_ml is None:
-            return price
-        return f"{format_volume(offer.size_ml)} {price}"
-    parts = [translate(f"offer_{offer.kind}")]
-    if has_size and offer.size_ml is not None:
+def _name_offer(wine: Wine, offer: Offer, *, has_size: bool) -> str:
+    """Return the name of an offer; the first bottle of a wine has none, but for its size."""
+    is_usual = offer is wine.offers[0] and offer.kind is OfferKind.BOTTLE
+    parts: list[str] = []
+    if not is_usual:
+        parts.append(translate(f"offer_{offer.kind}"))
+    if offer.size_ml is not None and (is_usual or has_size):
         parts.append(format_volume(offer.size_ml))
-    return " ".join((*parts, price))
+    return " ".join(parts)
 
 
 def _format_availability(wine: Wine) -> str:
     """Return where a wine is, if it is not for sale."""
     if wine.is_own:
         return translate("cellar_own")
-    return "" if wine.in_stock else translate("not_in_stock")
+    if not wine.in_stock:
+        return translate("not_in_stock")
+    return ""
 
 
 def _format_unknown_allergens(wine: AnyWine) -> str:
     """Return which allergens of this guest the wine may contain; empty if none."""
-    names = wine.unknown_allergens
-    return (
-        translate("allergens_unknown", names=join_or(_allergen_names(names)))
-        if names
-        else ""
-    )
+    if not wine.unknown_allergens:
+        return ""
+    names = join_or(_allergen_names(wine.unknown_allergens))
+    return translate("allergens_unknown", names=names)
 
 
 def _allergen_names(allergens: Sequence[Allergen]) -> list[str]:
@@ -211,16 +217,14 @@ def _format_read_facts(wine: ReadWine) -> str:
     if wine.price is not None:
         facts.append(format_money(wine.price, wine.currency))
     if wine.glass_price is not None:
-        facts.append(
-            translate(
-                "by_the_glass", price=format_money(wine.glass_price, wine.currency)
-            )
-        )
-    our_price = format_prices(wine.known) if wine.is_listed and wine.known else ""
-    if our_price:
-        facts.append(translate("in_cellar", price=our_price))
+        glass_price = format_money(wine.glass_price, wine.currency)
+        facts.append(translate("by_the_glass", price=glass_price))
+    if wine.is_listed and wine.known:
+        our_price = format_prices(wine.known)
+        if our_price:
+            facts.append(translate("in_cellar", price=our_price))
     facts.append(_format_unknown_allergens(wine))
-    return " · ".join(filter(None, facts))
+    return _join_facts(facts)
 
 
 def translate_country(country: str) -> str:
@@ -231,13 +235,17 @@ def translate_country(country: str) -> str:
     if name == "england":  # CLDR names the United Kingdom only
         return translate("england")
     code = _country_codes().get(name)
-    return format_country(code) if code else country
+    if code is None:
+        return country
+    return format_country(code)
 
 
 def translate_place(place: str) -> str:
     """Return the name of a region or of a country in the current language."""
     name = get_region_name(place, current_language())
-    return translate_country(place) if name == place else name
+    if name == place:
+        return translate_country(place)
+    return name
 
 
 @cache

@@ -20,7 +20,8 @@ COARSE_FROM: Final = 1_000
 def find_named_currency(user_texts: Sequence[str]) -> Currency | None:
     """Return the currency of the newest text that names an amount with one, or None."""
     for text in reversed(user_texts):
-        if currency := _read_currency(text[:MAX_READ_CHARS]):
+        currency = _read_currency(text[:MAX_READ_CHARS])
+        if currency is not None:
             return currency
     return None
 
@@ -30,7 +31,10 @@ def format_converted(amount: float, source: Currency, target: Currency | None) -
     if target is None or target is source:
         return ""
     converted = convert(amount, source, target)
-    rounded = round(converted, -1 if converted >= COARSE_FROM else 0)
+    digits = 0
+    if converted >= COARSE_FROM:
+        digits = -1
+    rounded = round(converted, digits)
     return f" (≈ {format_money(rounded, target)})"
 
 

@@ -1,4 +1,4 @@
-"""What is to be answered: a message in its conversation, and what is looked up for it at once."""
+"""A message in its conversation, as it is to be answered, and what is looked up for it at once."""
 
 import json
 from collections.abc import Sequence
@@ -37,7 +37,9 @@ class Inquiry:
     @property
     def new_attachment(self) -> Attachment | None:
         """Return the pictures if they were sent with this message."""
-        return self.attachment if self.attachment and self.attachment.is_new else None
+        if self.attachment is None or not self.attachment.is_new:
+            return None
+        return self.attachment
 
     @property
     def last_shown_ids(self) -> tuple[str, ...]:
@@ -75,7 +77,9 @@ async def list_prefetched_calls(
     call = await _find_certain_call(
         inquiry.message, run, catalogue, can_search_documents=can_search_documents
     )
-    return (call,) if call else ()
+    if call is None:
+        return ()
+    return (call,)
 
 
 async def _find_certain_call(

@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from typing import Final
 
 from agent.language import split_sentences
-from agent.sommelier.attachment import AnyWine, ReadWine
+from agent.sommelier.attachment import LIST_ID_PREFIX, AnyWine
 from agent.sommelier.claims import is_affirmed
 from agent.sommelier.filters import mark_unknown_allergens, may_be_shown
 from agent.sommelier.queries import MAX_NAME_CHARS, Catalogue, WineQuery
 from agent.sommelier.sommelier_prompts import SommelierResponse, WineRecommendation
-from agent.sommelier.wine import Wine
+from agent.sommelier.wine import CELLAR_PREFIX, Wine
 from agent.text import pattern, split_words
 from agent.turn import Person
 
@@ -23,7 +23,7 @@ NAME: Final = pattern(
     r"(?:\s(?:(?:de|del|della|di|da|do|dos|du|des|la|le|les|las|los|von|van|y|e|et|und|&)\s)*"
     r"(?:[dl]['’])?[\p{Lu}\p{N}][\p{L}\p{N}'’.&-]*)+"
 )
-"""Two or more capitalised words, with the small ones between them."""
+"""Two or more capitalised words, with the small ones between them: "Casa de la Ermita"."""
 MAX_NAMES: Final = 6
 """How many names of an answer are looked up."""
 MAX_FOUND: Final = 8
@@ -42,27 +42,26 @@ async def find_named_wines(
     `sources` are the wines that the tools returned. Nothing is added to the wines of a list that
     the guest has sent, to their own bottles, and for people who had better not drink.
     """
-    has_list = any(isinstance(wine, ReadWine) and wine.is_listed for wine in sources)
-    if has_list or person.safety.prefers_alcohol_free:
+    if person.safety.prefers_alcohol_free:
         return []
     shown_ids = {item.wine_id for item in answer.wines}
-    known = {
-        _words_of(wine) for wine in sources if wine.id in shown_ids or _is_own(wine)
-    }
+    known: set[frozenset[str]] = set()
+    for source in sources:
+        if source.id.startswith(LIST_ID_PREFIX):
+            return []
+        if source.id in shown_ids or source.id.startswith(CELLAR_PREFIX):
+            known.add(_words_of(source))
     named: list[Wine] = []
     for name in _list_names(answer)[:MAX_NAMES]:
+        if len(answer.wines) + len(named) >= MAX_WINES:
+            break
         wine = await _find_wine(name, catalogue)
-        has_room = len(answer.wines) + len(named) < MAX_WINES
-        if wine is None or not has_room or _words_of(wine) in known:
+        if wine is None or _words_of(wine) in known:
             continue
         if may_be_shown(wine, person):
             named.append(mark_unknown_allergens(wine, person.safety.allergies))
             known.add(_words_of(wine))
     return named
-
-
-def _is_own(wine: AnyWine) -> bool:
-    return isinstance(wine, Wine) and wine.is_own
 
 
 def _words_of(wine: AnyWine) -> frozenset[str]:
@@ -77,20 +76,21 @@ def with_wines(answer: SommelierResponse, wines: Sequence[Wine]) -> SommelierRes
 
 def _list_names(answer: SommelierResponse) -> list[str]:
     """Return the runs of capitalised words in the sentences of an answer that affirm something."""
-    texts = (answer.intro, *(wine.description for wine in answer.wines), answer.closing)
-    names: dict[str, None] = {}
-    for text in texts:
+    descriptions = [wine.description for wine in answer.wines]
+    names: list[str] = []
+    for text in (answer.intro, *descriptions, answer.closing):
         for sentence in split_sentences(text):
             if is_affirmed(sentence):
-                names |= dict.fromkeys(NAME.findall(sentence))
-    return list(names)
+                names += NAME.findall(sentence)
+    return list(dict.fromkeys(names))
 
 
 async def _find_wine(name: str, catalogue: Catalogue) -> Wine | None:
     """Return the wine in stock whose producer and name stand in a name, or None."""
     words = set(split_words(name))
     query = WineQuery(name=name[:MAX_NAME_CHARS], limit=MAX_FOUND)
-    for wine in (await catalogue.search(query)).wines:
+    result = await catalogue.search(query)
+    for wine in result.wines:
         own_words = {*split_words(wine.producer), *split_words(wine.name)}
         if wine.producer and own_words <= words:
             return wine

@@ -22,8 +22,8 @@ SEPARATOR: Final = "\n\ue000\n"
 """Joins the texts of an answer, which never contain this private-use character."""
 
 
-class _Shown(NamedTuple):
-    """A wine of an answer that is shown."""
+class _ShownWine(NamedTuple):
+    """A wine that is shown, and what the answer says of it."""
 
     item: WineRecommendation
     wine: AnyWine
@@ -32,27 +32,24 @@ class _Shown(NamedTuple):
 def render(response: SommelierResponse, evidence: Evidence) -> str:
     """Return an answer as Markdown: the model's plain text, a card for each wine, and sums."""
     shown = _list_shown(response.wines, evidence)
-    texts = [
-        response.intro,
-        *(each.item.description for each in shown),
-        response.closing,
-    ]
-    texts, footnote_lines = _number_citations(texts, evidence)
-    intro, *descriptions, closing = (_to_markdown(text, evidence) for text in texts)
+    written = [wine.item.description for wine in shown]
+    texts, footnote_lines = _number_citations(
+        [response.intro, *written, response.closing], evidence
+    )
+    intro, *descriptions, closing = [_to_markdown(text, evidence) for text in texts]
     cards = _render_cards(shown, descriptions, evidence)
     lines = list_basket(response.wines, evidence.sources)
-    total = escape(format_total(lines, response.budget, evidence)) if lines else ""
+    total = ""
+    if lines:
+        total = escape(format_total(lines, response.budget, evidence))
     parts = [intro, *cards, total, closing, footnote_lines]
     return "\n\n".join(filter(None, parts))
 
 
 def cites_documents(response: SommelierResponse, evidence: Evidence) -> bool:
     """Return whether an answer cites a document, or repeats what one says."""
-    texts = [
-        response.intro,
-        *(wine.description for wine in response.wines),
-        response.closing,
-    ]
+    descriptions = [wine.description for wine in response.wines]
+    texts = [response.intro, *descriptions, response.closing]
     _, footnote_lines = _number_citations(texts, evidence)
     return bool(footnote_lines)
 
@@ -60,35 +57,33 @@ def cites_documents(response: SommelierResponse, evidence: Evidence) -> bool:
 def find_wine(wine_id: str, evidence: Evidence) -> AnyWine | None:
     """Return the wine with this id that a tool has returned, or None."""
     source = evidence.sources.get(wine_id)
-    return source if isinstance(source, AnyWine) else None
+    if not isinstance(source, AnyWine):
+        return None
+    return source
 
 
 def _list_shown(
     items: Sequence[WineRecommendation], evidence: Evidence
-) -> list[_Shown]:
-    shown: list[_Shown] = []
+) -> list[_ShownWine]:
+    shown: list[_ShownWine] = []
     for item in items:
         wine = find_wine(item.wine_id, evidence)
         if wine is not None:
-            shown.append(_Shown(item, wine))
+            shown.append(_ShownWine(item, wine))
     return shown
 
 
 def _render_cards(
-    shown: Sequence[_Shown], descriptions: Sequence[str], evidence: Evidence
+    shown: Sequence[_ShownWine], descriptions: Sequence[str], evidence: Evidence
 ) -> list[str]:
     """Return the card of each wine: its facts, what its bottles cost, and its description."""
     user_text = " ".join(evidence.user_texts)
     cards: list[str] = []
-    for number, (each, description) in enumerate(
-        zip(shown, descriptions, strict=True), start=1
-    ):
-        line = find_line(each.item, each.wine)
-        cards.append(
-            render_wine(
-                each.wine, description, f"{number}. ", user_text=user_text, line=line
-            )
-        )
+    for (item, wine), description in zip(shown, descriptions, strict=True):
+        number = f"{len(cards) + 1}. "
+        line = find_line(item, wine)
+        card = render_wine(wine, description, number, user_text=user_text, line=line)
+        cards.append(card)
     return cards
 
 
@@ -100,7 +95,9 @@ def _to_markdown(text: str, evidence: Evidence) -> str:
 
     def replace_placeholder(placeholder: Match) -> str:
         wine = find_wine(placeholder[1].strip(), evidence)
-        return wine.label if wine else ""
+        if wine is None:
+            return ""
+        return wine.label
 
     text = WINE_PLACEHOLDER.sub(replace_placeholder, text)
     parts: list[str] = []
@@ -118,16 +115,14 @@ def _number_citations(texts: list[str], evidence: Evidence) -> tuple[list[str], 
 
     Descriptions of wines rest on the catalogue; other sentences cite the excerpts they repeat.
     """
-    chunks = [
-        source for source in evidence.sources.values() if isinstance(source, Chunk)
-    ]
+    sources = evidence.sources.values()
+    chunks = [source for source in sources if isinstance(source, Chunk)]
     if not chunks:
         return texts, ""
     intro, *descriptions, closing = texts
-    texts = [
-        cite_excerpts(intro, chunks),
-        *descriptions,
-        cite_excerpts(closing, chunks),
-    ]
-    numbered, notes = number_citations(SEPARATOR.join(texts), chunks)
-    return numbered.split(SEPARATOR), "\n".join(note.source_line for note in notes)
+    intro = cite_excerpts(intro, chunks)
+    closing = cite_excerpts(closing, chunks)
+    joined = SEPARATOR.join([intro, *descriptions, closing])
+    numbered, notes = number_citations(joined, chunks)
+    footnote_lines = "\n".join(note.source_line for note in notes)
+    return numbered.split(SEPARATOR), footnote_lines

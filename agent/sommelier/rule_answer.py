@@ -1,4 +1,4 @@
-"""What the sommelier needs of the rules that answer without a model: `agent.fallback`."""
+"""The interface of the rules that answer without a model, which `agent.fallback` implements."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -105,7 +105,9 @@ def _find_usual_years(wine: Wine, style: Style) -> Range:
     appellation = _phrases(wine.appellation)
     title = _phrases(wine.name)
     region = _phrases(wine.region)
-    main_grape = _phrases(wine.grapes[0]) if wine.grapes else ()
+    main_grape: Sequence[str] = ()
+    if wine.grapes:
+        main_grape = _phrases(wine.grapes[0])
     return (
         _find_term(tables.terms, [*appellation, *title, *region], style)
         or _find_longest(tables.words, [*appellation, *title], style)
@@ -145,17 +147,18 @@ def _find_term(
 
     "Gran Reserva" counts in Rioja, not in Maipo, and as more than "Reserva".
     """
-    said = frozenset(phrases)
+    phrase_set = frozenset(phrases)
     longest = ""
-    found: Range | None = None
+    years: Range | None = None
     for term in terms:
-        names_its_place = not said.isdisjoint(term.places)
+        names_its_place = not phrase_set.isdisjoint(term.places)
         if style not in term.years or not names_its_place:
             continue
-        for words in said.intersection(term.words):
+        for words in phrase_set.intersection(term.words):
             if len(words) > len(longest):
-                longest, found = words, term.years[style]
-    return found
+                longest = words
+                years = term.years[style]
+    return years
 
 
 def _adjust_to_price(years: Range, style: Style, euros: float | None) -> Range:
@@ -211,10 +214,13 @@ def serving_degrees(wine: Wine) -> Range | None:
 
 def serving_advice(wine: Wine) -> dict[str, str]:
     """Return how warm to serve a wine and when to drink it, as guests often ask that next."""
-    degrees, years = serving_degrees(wine), drinking_years(wine)
     advice: dict[str, str] = {}
+    degrees = serving_degrees(wine)
     if degrees:
-        advice["serve"] = f"{degrees[0]}-{degrees[1]} °C"
+        lowest, highest = degrees
+        advice["serve"] = f"{lowest}-{highest} °C"
+    years = drinking_years(wine)
     if years:
-        advice["usually_best"] = f"{years[0]}-{years[1]}"
+        first, last = years
+        advice["usually_best"] = f"{first}-{last}"
     return advice

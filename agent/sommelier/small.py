@@ -53,18 +53,19 @@ COPIED: Final = "·"
 
 def _schema_for(ids: Sequence[str] | None = None) -> dict[str, Any]:
     """Return the schema of an answer with two or three of these wines; None stands for any."""
-    wine_id: dict[str, Any] = {"type": "string"} | ({"enum": [*ids]} if ids else {})
-    parts = {
-        "wine_id": wine_id,
-        "description": {"type": "string", "maxLength": DESCRIPTION_CHARS},
-    }
-    wine = {"type": "object", "properties": parts, "required": [*parts]}
-    count = (
-        {"minItems": min(MIN_SHOWN_WINES, len(ids)), "maxItems": MAX_SHOWN_WINES}
-        if ids
-        else {}
-    )
-    properties = {"wines": {"type": "array"} | count | {"items": wine}}
+    wine_id: dict[str, Any] = {"type": "string"}
+    description = {"type": "string", "maxLength": DESCRIPTION_CHARS}
+    wines: dict[str, Any] = {"type": "array"}
+    if ids:
+        wine_id["enum"] = list(ids)
+        wines["minItems"] = min(MIN_SHOWN_WINES, len(ids))
+        wines["maxItems"] = MAX_SHOWN_WINES
+    wines["items"] = _require_all({"wine_id": wine_id, "description": description})
+    return _require_all({"wines": wines})
+
+
+def _require_all(properties: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of an object that has all of these properties."""
     return {"type": "object", "properties": properties, "required": [*properties]}
 
 
@@ -108,17 +109,20 @@ async def ask_small_model(
     wines = found.wines[:MAX_WINES]
     if not wines or safety.concerns or safety.likely_concerns:
         return None
-    if any(
-        wine.notes and wine.notes_language != current_language() for wine, _ in wines
-    ):
-        return None
-    wish = f"({found.wish})\n" if found.wish else ""
-    lines = [message, wish, "Wines:"]
+    language = current_language()
+    for wine, _ in wines:
+        if wine.notes and wine.notes_language != language:
+            return None
+    lines = [message, ""]
+    if found.wish:
+        lines = [message, f"({found.wish})", ""]
+    lines.append("Wines:")
     for wine, description in wines:
         lines.append(f"{wine.id}: {description}. {wine.notes}".strip())
+    lines += ["", translate("write_in_language")]
     prompt = get_prompt(run, SMALL_PROMPT)
     response = await generate_agentic_response(
-        "\n".join([*lines, "", translate("write_in_language")]),
+        "\n".join(lines),
         run=with_instructions(run, prompt, language=translate("language_name")),
         contract=SMALL_SOMMELIER,
         prefetch=Prefetch(sources={wine.id: wine for wine, _ in wines}),
@@ -135,13 +139,11 @@ def _compose(
     if response.answer is None or not response.has_text:
         return response
     by_id = {described.wine.id: described for described in wines}
-    shown = [
-        item.model_copy(
-            update={"description": _choose_description(item, by_id[item.wine_id])}
-        )
-        for item in response.answer.wines
-    ]
-    answer = response.answer.model_copy(update={"wines": shown})
+    items: list[WineRecommendation] = []
+    for item in response.answer.wines:
+        description = _choose_description(item, by_id[item.wine_id])
+        items.append(item.model_copy(update={"description": description}))
+    answer = response.answer.model_copy(update={"wines": items})
     text = SMALL_SOMMELIER.render(answer, Evidence(sources=dict(response.sources)))
     if wish:
         text = f"{translate('fallback_read', request=escape(wish))}\n\n{text}"
@@ -151,7 +153,7 @@ def _compose(
 def _choose_description(item: WineRecommendation, described: DescribedWine) -> str:
     """Return what the model wrote of a wine if it holds, else what the rules say of it."""
     text = item.description
-    if len(text) >= DESCRIPTION_CHARS:
+    if len(text) >= DESCRIPTION_CHARS:  # the server has cut it
         text = text[: find_last_sentence_end(text, len(text))]
     if _holds(text, described.wine):
         return text

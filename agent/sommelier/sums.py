@@ -4,10 +4,10 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-ROUNDING_MARGIN: Final = 0.5
-"""A whole amount may be off by this much, because models round."""
+ROUNDING_MARGIN: Final = 0.5001
+"""A whole amount may be off by half of one, because models round, and a little for arithmetic."""
 CENT_MARGIN: Final = 0.0051
-"""Half a cent, and a little for the arithmetic."""
+"""Half a cent, and a little for arithmetic."""
 CONVERTED_MARGIN: Final = 0.02
 """By what share an amount in another currency may be off, for its rate is a rounded one."""
 MAX_ITEMS: Final = 6

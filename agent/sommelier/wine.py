@@ -1,13 +1,13 @@
 """A wine, and what the product does with each of its fields: all of it is declared on `Wine`."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 from pydantic.fields import FieldInfo
 
+from agent.sommelier.offers import OFFER_FACTS, Offer, describe_offers, sort_offers
 from agent.sommelier.vocabulary import (
     Allergen,
     Body,
@@ -19,13 +19,14 @@ from agent.sommelier.vocabulary import (
     Style,
     Sweetness,
     format_money_for_model,
-    to_euros,
 )
+from agent.sommelier.wine_field import WineField
 from agent.text import pattern, split_words
 
 HTTPS_ADDRESS: Final = pattern(
     r"\Ahttps://[^\s/?#@:.<>\"]+(?:\.[^\s/?#@:.<>\"]+)+(?::\d{1,5})?(?:[/?#][^\s<>\"]*)?\z"
 )
+"""An address with a host of two parts or more: `https://shop.example:8443/barolo?size=75`."""
 MAX_ADDRESS_CHARS: Final = 1_000
 NON_VEGAN_ALLERGENS: Final = frozenset({Allergen.EGG, Allergen.MILK, Allergen.FISH})
 VEGAN_WORD: Final = "vegan"
@@ -33,104 +34,6 @@ VEGAN_WORD: Final = "vegan"
 DENIALS: Final = frozenset({"not", "non", "no", "nicht", "pas", "niet", "nao"})
 CELLAR_PREFIX: Final = "own:"
 """The prefix of wine ids in a guest's own cellar; no id in the catalogue has it."""
-OFFER_FACTS: Final = ("price", "currency", "in_stock")
-"""The facts of an offer that a wine with a single offer may be given as its own."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WineField:
-    """Says what the product does with a field of a wine, besides its name and type.
-
-    By default a field is only imported and stored: nobody is told of it, and it grounds nothing.
-    """
-
-    is_evidence: bool = False
-    """An answer may say what it says; without this, it grounds nothing."""
-    is_searched: bool = False
-    """The text of a search finds its words."""
-    in_cellar: bool = False
-    """It is kept with the bottles that a user owns, and exported with them."""
-    is_on_card: bool = False
-    """A card tells it by the sentence `wine_<name>` of `languages/messages.pot`, whose placeholder
-    is `{value}`, or `{count}` if it has a plural. What a card composes of several fields, such as
-    the origin, is in `agent/sommelier/cards.py`."""
-    model: str = ""
-    """The name of the fact by which a model is told it; without this, a model is not."""
-    unsaid: str | bool | None = None
-    """The value that goes without saying: a model is not told it."""
-    columns: str = ""
-    """Further names of its column in wine lists, normalised (no accents, lower case) and separated
-    by commas. A column named like the field comes first; of several others, the one with the most
-    readable cells is used."""
-    has_column: bool = True
-    """A column of a wine list tells it."""
-    is_stored: bool = True
-    """It has a column in the table of wines."""
-
-    @property
-    def column_names(self) -> frozenset[str]:
-        """Return the further names of its column in wine lists."""
-        return frozenset(filter(None, self.columns.split(", ")))
-
-
-class Offer(BaseModel):
-    """A way in which a wine can be had, such as by the glass.
-
-    `size_ml` is None if it is the usual one of its kind or unknown, `stock` None if nobody counts.
-    `stock` is a number of offers (bottles, cases, glasses); some shops sell on at 0.
-    """
-
-    model_config = ConfigDict(frozen=True)
-
-    kind: OfferKind = OfferKind.BOTTLE
-    size_ml: int | None = Field(None, ge=1, le=100_000)
-    price: Annotated[
-        float | None,
-        WineField(
-            is_evidence=True,
-            in_cellar=True,
-            model="price",
-            columns="sale price, retail price, bottle price, price per bottle, list price, "
-            "unit price, regular price, variant price, prix, prix bouteille, prix de vente, "
-            "prix unitaire, tarif, preis, vk, vk preis, verkaufspreis, flaschenpreis, "
-            "preis pro flasche, bruttopreis, precio, pvp, precio botella, prezzo, "
-            "prezzo bottiglia, prezzo al pubblico, prijs, verkoopprijs, flesprijs, "
-            "prijs per fles, preco",
-        ),
-    ] = Field(None, ge=0)
-    currency: Annotated[
-        Currency,
-        WineField(
-            is_evidence=True,
-            in_cellar=True,
-            model="price",
-            columns="devise, monnaie, wahrung, moneda, divisa, valuta, moeda",
-        ),
-    ] = Currency.EUR
-    stock: int | None = None
-    in_stock: Annotated[
-        bool,
-        WineField(
-            model="in_stock",
-            columns="stock, quantity, qty, on hand, available, availability, inventory, "
-            "in stock, bottles, quantite, disponible, disponibilite, bouteilles, bestand, "
-            "lagerbestand, lager, menge, verfugbar, verfugbarkeit, auf lager, flaschen, anzahl, "
-            "existencias, cantidad, disponibilidad, botellas, giacenza, quantita, disponibile, "
-            "disponibilita, bottiglie, voorraad, aantal, beschikbaar, flessen, estoque, "
-            "quantidade, variant inventory qty",
-        ),
-    ] = True
-
-    def __str__(self) -> str:
-        """Return the facts that an answer may tell, such as `half 375 ml 26.95 EUR`."""
-        size = "" if self.size_ml is None else f" {self.size_ml} ml"
-        price = "" if self.price is None else f" {self.price} {self.currency}"
-        return f"{self.kind}{size}{price}"
-
-    @property
-    def price_in_euros(self) -> float | None:
-        """Return the price in euros at rounded rates, or None if it is unknown."""
-        return None if self.price is None else to_euros(self.price, self.currency)
 
 
 def _check_address(address: str) -> str:
@@ -139,9 +42,9 @@ def _check_address(address: str) -> str:
     Raises:
         ValueError: it does not begin with https, or Telegram would refuse it under a message.
     """
-    if address and (
-        len(address) > MAX_ADDRESS_CHARS or not HTTPS_ADDRESS.match(address)
-    ):
+    if not address:
+        return address
+    if len(address) > MAX_ADDRESS_CHARS or not HTTPS_ADDRESS.match(address):
         raise ValueError(
             "is not an address like https://shop.example/barolo, the https included"
         )
@@ -150,12 +53,6 @@ def _check_address(address: str) -> str:
 
 Address = Annotated[str, AfterValidator(_check_address)]
 """The https address of a page or a picture; it may be empty."""
-
-
-def _sort_offers(offers: tuple[Offer, ...]) -> tuple[Offer, ...]:
-    """Return offers in the order of their kinds."""
-    order = list(OfferKind)
-    return tuple(sorted(offers, key=lambda offer: order.index(offer.kind)))
 
 
 class Wine(BaseModel):
@@ -347,7 +244,7 @@ class Wine(BaseModel):
     ] = None
     offers: Annotated[
         tuple[Offer, ...],
-        AfterValidator(_sort_offers),
+        AfterValidator(sort_offers),
         WineField(is_evidence=True, model="offers", has_column=False, is_stored=False),
     ] = Field((Offer(),), min_length=1)
     foods: Annotated[
@@ -425,18 +322,17 @@ class Wine(BaseModel):
         if not isinstance(data, Mapping) or "offers" in data:
             return data
         facts = {name: data[name] for name in OFFER_FACTS if name in data}
-        return {**data, "offers": [facts]} if facts else data
+        if not facts:
+            return data
+        return {**data, "offers": [facts]}
 
     def with_first_offer(self, kind: OfferKind) -> "Wine | None":
         """Return the wine with an offer of this kind first, one in stock; None without one."""
-        first = next(
-            (offer for offer in self.offers if offer.kind is kind and offer.in_stock),
-            None,
-        )
-        if first is None:
-            return None
-        others = (offer for offer in self.offers if offer is not first)
-        return self.model_copy(update={"offers": (first, *others)})
+        for first in self.offers:
+            if first.kind is kind and first.in_stock:
+                others = [offer for offer in self.offers if offer is not first]
+                return self.model_copy(update={"offers": (first, *others)})
+        return None
 
     @property
     def price(self) -> float | None:
@@ -456,15 +352,16 @@ class Wine(BaseModel):
     @property
     def label(self) -> str:
         """Return producer, name and vintage; `NV` marks non-vintage wines of the catalogue."""
-        is_marked = self.vintage is None and not self.is_own
-        return f"{self.title} NV" if is_marked else self.title
+        if self.vintage is None and not self.is_own:
+            return f"{self.title} NV"
+        return self.title
 
     @property
     def title(self) -> str:
         """Return producer, name and vintage, as they are shown in a language without `NV`."""
-        title = (
-            self.name if self.producer in self.name else f"{self.producer} {self.name}"
-        )
+        title = self.name
+        if self.producer not in self.name:
+            title = f"{self.producer} {self.name}"
         return f"{title} {self.vintage or ''}".strip()
 
     @property
@@ -475,8 +372,11 @@ class Wine(BaseModel):
     @property
     def source_text(self) -> str:
         """Return what an answer may say of the wine: its label and the fields that are evidence."""
-        names = [name for name, field in wine_fields().items() if field.is_evidence]
-        return "\n".join([self.label, *filter(None, map(self.field_text, names))])
+        texts = [self.label]
+        for name, field in wine_fields().items():
+            if field.is_evidence:
+                texts.append(self.field_text(name))
+        return "\n".join(filter(None, texts))
 
     @property
     def links(self) -> tuple[str, ...]:
@@ -488,18 +388,20 @@ class Wine(BaseModel):
         value = getattr(self, name)
         if value is None:
             return ""
-        return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+        if isinstance(value, tuple):
+            return ", ".join(map(str, value))
+        return str(value)
 
     @property
     def vegan(self) -> Literal["yes", "no", "unknown"]:
         """Return whether the wine is vegan, according to its name, notes and allergens."""
         if not NON_VEGAN_ALLERGENS.isdisjoint(self.allergens):
             return "no"
-        before = ""
+        word_before = ""
         for word in split_words(f"{self.name} {self.notes}"):
             if word.startswith(VEGAN_WORD):
-                return "no" if before in DENIALS else "yes"
-            before = word
+                return "no" if word_before in DENIALS else "yes"
+            word_before = word
         return "unknown"
 
     def is_known_to_lack(self, allergen: Allergen) -> bool:
@@ -532,9 +434,8 @@ def wine_fields() -> Mapping[str, WineField]:
     for name, info in Wine.model_fields.items():
         declarations[name] = _declaration(info)
         if name == "offers":
-            declarations |= {
-                fact: _declaration(Offer.model_fields[fact]) for fact in OFFER_FACTS
-            }
+            for fact in OFFER_FACTS:
+                declarations[fact] = _declaration(Offer.model_fields[fact])
     return declarations
 
 
@@ -546,56 +447,49 @@ def stored_wine_fields() -> set[str]:
 
 
 def _declaration(info: FieldInfo) -> WineField:
-    """Return what a field declares, or the defaults."""
-    return next(
-        (each for each in info.metadata if isinstance(each, WineField)), WineField()
-    )
+    """Return the declaration of a field, or the defaults."""
+    for metadata in info.metadata:
+        if isinstance(metadata, WineField):
+            return metadata
+    return WineField()
 
 
 def wine_record(wine: Wine) -> dict[str, Any]:
     """Return the known facts of a wine for a model, without what goes without saying."""
-    places = (wine.appellation, wine.region, wine.country)
-    declared = [name for name in wine.allergens if name != Allergen.SULPHITES]
-    composed = {
-        "name": wine.label,
-        "from": ", ".join(dict.fromkeys(filter(None, places))),
-        "grapes": ", ".join(wine.grapes),
-        "colour": wine.colour if str(wine.colour) != wine.style else None,
-        "price": None
-        if wine.price is None
-        else format_money_for_model(wine.price, wine.currency),
-        "offers": _describe_offers(wine),
-        "foods": ", ".join(wine.foods),
-        "allergens": ", ".join(declared) if wine.allergens else "unknown",
-    }
-    record = dict[str, Any]()
+    composed = _compose_facts(wine)
+    record: dict[str, Any] = {}
     for name, field in wine_fields().items():
+        fact = field.model
         value = getattr(wine, name)
-        if field.model and value != field.unsaid:
-            record[field.model] = composed.get(field.model, value)
+        if not fact or value == field.unsaid:
+            continue
+        if fact in composed:
+            value = composed[fact]
+        if value is not None and value != "":
+            record[fact] = value
     record["vegan"] = wine.vegan
     if wine.unknown_allergens:
         record["may_contain"] = ", ".join(wine.unknown_allergens)
-    return {name: value for name, value in record.items() if value not in (None, "")}
+    return record
 
 
-def _describe_offers(wine: Wine) -> list[str] | None:
-    """Return what a model is told of the offers; None if there is only a bottle, and no count."""
-    first, *others = wine.offers
-    if first.kind is OfferKind.BOTTLE and first.stock is None and not others:
-        return None
-    return [_describe_offer(offer) for offer in wine.offers]
-
-
-def _describe_offer(offer: Offer) -> str:
-    """Return an offer as a model is told it: `half, 375 ml, €26.95, in stock: 3`."""
-    facts: list[str] = [offer.kind]
-    if offer.size_ml is not None:
-        facts.append(f"{offer.size_ml} ml")
-    if offer.price is not None:
-        facts.append(format_money_for_model(offer.price, offer.currency))
-    if not offer.in_stock:
-        facts.append("sold out")
-    else:
-        facts.append("in stock" if offer.stock is None else f"in stock: {offer.stock}")
-    return ", ".join(facts)
+def _compose_facts(wine: Wine) -> dict[str, Any]:
+    """Return the facts that a model is told otherwise than the fields have them."""
+    places = filter(None, (wine.appellation, wine.region, wine.country))
+    facts: dict[str, Any] = {
+        "name": wine.label,
+        "from": ", ".join(dict.fromkeys(places)),
+        "grapes": ", ".join(wine.grapes),
+        "price": None,
+        "offers": describe_offers(wine.offers),
+        "foods": ", ".join(wine.foods),
+        "allergens": "unknown",
+    }
+    if str(wine.colour) == wine.style:
+        facts["colour"] = None
+    if wine.price is not None:
+        facts["price"] = format_money_for_model(wine.price, wine.currency)
+    if wine.allergens:
+        declared = [name for name in wine.allergens if name != Allergen.SULPHITES]
+        facts["allergens"] = ", ".join(declared)
+    return facts

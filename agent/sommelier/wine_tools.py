@@ -55,9 +55,8 @@ def wine_tools(catalogue: Catalogue) -> list[Tool]:
         filters = query.model_dump(mode="json", exclude_defaults=True)
         with run.span.child(name, "retriever", input=filters) as span:
             result = await find_wines(catalogue, query, get_person(run))
-            span.update(
-                output=list(wines_by_id(result.wines)), metadata={"found": result.total}
-            )
+            ids = [wine.id for wine in result.wines]
+            span.update(output=ids, metadata={"found": result.total})
         output = _search_output(result, get_deps(run).ids_given_to_model)
         return replace(output, effects=(_look(query, result),))
 
@@ -102,24 +101,29 @@ def full_record(wine: Wine) -> dict[str, Any]:
 def _look(query: WineQuery, result: WineSearchResult) -> Looked:
     """Return whether a search found a wine in stock that meets all that was asked for."""
     kind = Lack.NAME if query.name else Lack.WINES
-    met = (wine for wine in result.wines if wine.id not in result.unmet_filters)
-    return Looked(kind, found=any(wine.in_stock for wine in met))
+    for wine in result.wines:
+        if wine.in_stock and wine.id not in result.unmet_filters:
+            return Looked(kind, found=True)
+    return Looked(kind, found=False)
 
 
 def _search_output(
     result: WineSearchResult, ids_given_to_model: set[str]
 ) -> ToolOutput:
     """Return a search result for the model; wines given to it before are listed by id only."""
-    rows = [
-        {"wine_id": wine.id, "facts": "as returned before in this turn"}
-        if wine.id in ids_given_to_model and wine.id not in result.unmet_filters
-        else wine_record(wine) | _drawbacks(wine, result)
-        for wine in result.wines
-    ]
-    ids_given_to_model.update(wine.id for wine in result.wines)
+    rows: list[dict[str, Any]] = []
+    for wine in result.wines:
+        is_told = wine.id in ids_given_to_model and wine.id not in result.unmet_filters
+        if is_told:
+            row = {"wine_id": wine.id, "facts": "as returned before in this turn"}
+        else:
+            row = wine_record(wine) | _drawbacks(wine, result)
+        rows.append(row)
+        ids_given_to_model.add(wine.id)
     content: dict[str, Any] = {"found": result.total, "wines": rows}
     if result.relax or not result.wines:
         content["relax"] = dict(result.relax)
+    sources = wines_by_id(result.wines)
     near = {
         "no_such_vintage_others": result.other_vintages,
         "no_such_name_perhaps": result.mentioned,
@@ -128,16 +132,19 @@ def _search_output(
     for name, wines in near.items():
         if wines:
             content[name] = [wine_record(wine) for wine in wines]
-    told = (*result.wines, *result.other_vintages, *result.mentioned, *result.closest)
-    return ToolOutput(content, wines_by_id(told))
+            sources |= wines_by_id(wines)
+    return ToolOutput(content, sources)
 
 
 def _drawbacks(wine: Wine, result: WineSearchResult) -> dict[str, Any]:
     """Return the reasons against a wine: it is past its best, or does not meet soft filters."""
-    drawbacks = dict[str, Any]()
+    drawbacks: dict[str, Any] = {}
     years = drinking_years(wine)
-    if years and years[1] < datetime.now(UTC).year:
-        drawbacks["past"] = f"usually best until {years[1]}"
-    if unmet := result.unmet_filters.get(wine.id):
+    if years:
+        _, last_year = years
+        if last_year < datetime.now(UTC).year:
+            drawbacks["past"] = f"usually best until {last_year}"
+    unmet = result.unmet_filters.get(wine.id)
+    if unmet:
         drawbacks["misses"] = list(unmet)
     return drawbacks

@@ -14,8 +14,9 @@ from telegram import Update
 from agent.formatting import format_money, format_volume
 from agent.i18n import translate
 from agent.markdown import escape
+from agent.sommelier.offers import Offer
 from agent.sommelier.queries import MAX_NAME_CHARS, MAX_RESULTS, WineQuery
-from agent.sommelier.wine import Offer, Wine
+from agent.sommelier.wine import Wine
 from agent.text import clip, pattern
 from bot.telegram.ask_shop import is_from_staff
 from bot.telegram.buttons import acknowledge, claim_once, parse_id, split_data

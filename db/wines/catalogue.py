@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Final
 from sqlalchemy import RowMapping, func, select, text
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from agent.sommelier.offers import Offer
 from agent.sommelier.queries import WineNames, WineQuery, WineSearchResult
-from agent.sommelier.wine import Offer, Wine, stored_wine_fields
+from agent.sommelier.wine import Wine, stored_wine_fields
 from db.engine import Sessions, SqlRepository
 from db.models import CatalogueRow, OfferRow, WineRow
 

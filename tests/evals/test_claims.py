@@ -15,9 +15,9 @@ from agent.documents.shop import SHOP_DOCUMENT
 from agent.engine.contract import Evidence, Source
 from agent.i18n import use_language
 from agent.sommelier.answer import grounding_problem, keep_valid
+from agent.sommelier.offers import Offer
 from agent.sommelier.sommelier_prompts import SommelierResponse, WineRecommendation
 from agent.sommelier.vocabulary import Allergen, OfferKind
-from agent.sommelier.wine import Offer
 from tests.fakes import CHINON
 from tests.library import SUR_LIE
 

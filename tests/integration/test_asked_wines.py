@@ -8,7 +8,8 @@ from agent.fallback.answering import Fallback
 from agent.i18n import use_language
 from agent.query_reading.phrases import detect_language
 from agent.safety.state import SafetyState
-from agent.sommelier.wine import Offer, Wine
+from agent.sommelier.offers import Offer
+from agent.sommelier.wine import Wine
 from agent.turn import NOBODY, Person, Reply, StoredMessage
 from db.engine import Sessions
 from db.wines.catalogue import SqlCatalogue

@@ -3,9 +3,10 @@
 import pytest
 
 from agent.i18n import translate
+from agent.sommelier.offers import Offer
 from agent.sommelier.queries import WineQuery
 from agent.sommelier.vocabulary import OfferKind
-from agent.sommelier.wine import Offer, Wine
+from agent.sommelier.wine import Wine
 from db.engine import Sessions
 from db.wines.catalogue import SqlCatalogue, list_wines
 from db.wines.catalogue_import import import_wines

@@ -8,6 +8,7 @@ from agent.cellar.export import to_csv
 from agent.cellar.items import to_cellar_item
 from agent.engine.contract import Evidence
 from agent.sommelier.answer import grounding_problem
+from agent.sommelier.offers import OFFER_FACTS
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.vocabulary import (
     Allergen,
@@ -19,7 +20,7 @@ from agent.sommelier.vocabulary import (
     Style,
     Sweetness,
 )
-from agent.sommelier.wine import OFFER_FACTS, Wine, wine_fields, wine_record
+from agent.sommelier.wine import Wine, wine_fields, wine_record
 from agent.sommelier.wine_tools import wines_by_id
 from db.engine import Sessions
 from db.wines.catalogue import SqlCatalogue

@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import Engine, event
 
+from agent.sommelier.offers import Offer
 from agent.sommelier.queries import WineQuery
 from agent.sommelier.vocabulary import Currency, OfferKind, Style
-from agent.sommelier.wine import Offer, Wine
+from agent.sommelier.wine import Wine
 from db.engine import Sessions, create_engine
 from db.wines.catalogue import SqlCatalogue
 from db.wines.catalogue_import import (

@@ -12,9 +12,10 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from agent.safety.state import SafetyState
 from agent.sommelier.filters import find_wines, get_wines
+from agent.sommelier.offers import Offer
 from agent.sommelier.queries import WineQuery
 from agent.sommelier.vocabulary import Allergen, Colour, OfferKind, Style
-from agent.sommelier.wine import Offer, Wine
+from agent.sommelier.wine import Wine
 from agent.turn import Fact, Person
 from db.engine import Sessions, create_engine
 from db.wines.catalogue import SqlCatalogue

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from agent.i18n import use_language
 from agent.sommelier.cards import format_prices, render_wine
 from agent.sommelier.conversion import find_named_currency
+from agent.sommelier.offers import Offer
 from agent.sommelier.vocabulary import Currency, OfferKind, convert
-from agent.sommelier.wine import Offer
 from tests.fakes import CHINON
 
 AMOUNTS = st.floats(0.5, 10_000)

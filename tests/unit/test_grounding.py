@@ -8,10 +8,11 @@ from agent.engine.contract import Evidence
 from agent.i18n import use_language
 from agent.sommelier.answer import grounding_problem, keep_valid
 from agent.sommelier.cards import format_facts, render_wine
+from agent.sommelier.offers import Offer
 from agent.sommelier.rendering import render
 from agent.sommelier.sommelier_prompts import SommelierResponse, WineRecommendation
 from agent.sommelier.vocabulary import Currency, OfferKind
-from agent.sommelier.wine import Offer, wine_record
+from agent.sommelier.wine import wine_record
 from agent.sommelier.wine_tools import wines_by_id
 from tests.fakes import CHINON, RIOJA, SANCERRE
 from tests.library import SUR_LIE

@@ -2,9 +2,10 @@
 
 import pytest
 
+from agent.sommelier.offers import Offer
 from agent.sommelier.queries import WineQuery
 from agent.sommelier.vocabulary import Style
-from agent.sommelier.wine import Offer, Wine
+from agent.sommelier.wine import Wine
 from db.wines.search import WineIndex
 
 

@@ -14,8 +14,9 @@ from pydantic import (
     model_validator,
 )
 
+from agent.sommelier.offers import Offer
 from agent.sommelier.vocabulary import Colour, Currency, normalize
-from agent.sommelier.wine import Offer, Wine
+from agent.sommelier.wine import Wine
 from agent.text import pattern
 from db.wines.lists.cells import (
     find_currency,

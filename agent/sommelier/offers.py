@@ -1,0 +1,112 @@
+"""How a wine can be had: sizes and glasses, each with its price and stock."""
+
+from collections.abc import Sequence
+from typing import Annotated, Final
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from agent.sommelier.vocabulary import (
+    Currency,
+    OfferKind,
+    format_money_for_model,
+    to_euros,
+)
+from agent.sommelier.wine_field import WineField
+
+OFFER_FACTS: Final = ("price", "currency", "in_stock")
+"""The facts of an offer that a wine with a single offer may be given as its own."""
+
+
+class Offer(BaseModel):
+    """A way in which a wine can be had, such as by the glass.
+
+    `size_ml` is None if it is the usual one of its kind or unknown, `stock` None if nobody counts.
+    `stock` is a number of offers (bottles, cases, glasses); some shops sell on at 0.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    kind: OfferKind = OfferKind.BOTTLE
+    size_ml: int | None = Field(None, ge=1, le=100_000)
+    price: Annotated[
+        float | None,
+        WineField(
+            is_evidence=True,
+            in_cellar=True,
+            model="price",
+            columns="sale price, retail price, bottle price, price per bottle, list price, "
+            "unit price, regular price, variant price, prix, prix bouteille, prix de vente, "
+            "prix unitaire, tarif, preis, vk, vk preis, verkaufspreis, flaschenpreis, "
+            "preis pro flasche, bruttopreis, precio, pvp, precio botella, prezzo, "
+            "prezzo bottiglia, prezzo al pubblico, prijs, verkoopprijs, flesprijs, "
+            "prijs per fles, preco",
+        ),
+    ] = Field(None, ge=0)
+    currency: Annotated[
+        Currency,
+        WineField(
+            is_evidence=True,
+            in_cellar=True,
+            model="price",
+            columns="devise, monnaie, wahrung, moneda, divisa, valuta, moeda",
+        ),
+    ] = Currency.EUR
+    stock: int | None = None
+    in_stock: Annotated[
+        bool,
+        WineField(
+            model="in_stock",
+            columns="stock, quantity, qty, on hand, available, availability, inventory, "
+            "in stock, bottles, quantite, disponible, disponibilite, bouteilles, bestand, "
+            "lagerbestand, lager, menge, verfugbar, verfugbarkeit, auf lager, flaschen, anzahl, "
+            "existencias, cantidad, disponibilidad, botellas, giacenza, quantita, disponibile, "
+            "disponibilita, bottiglie, voorraad, aantal, beschikbaar, flessen, estoque, "
+            "quantidade, variant inventory qty",
+        ),
+    ] = True
+
+    def __str__(self) -> str:
+        """Return the facts that an answer may tell, such as `half 375 ml 26.95 EUR`."""
+        facts: list[str] = [self.kind]
+        if self.size_ml is not None:
+            facts.append(f"{self.size_ml} ml")
+        if self.price is not None:
+            facts.append(f"{self.price} {self.currency}")
+        return " ".join(facts)
+
+    @property
+    def price_in_euros(self) -> float | None:
+        """Return the price in euros at rounded rates, or None if it is unknown."""
+        if self.price is None:
+            return None
+        return to_euros(self.price, self.currency)
+
+
+def sort_offers(offers: tuple[Offer, ...]) -> tuple[Offer, ...]:
+    """Return offers in the order of their kinds."""
+    order = list(OfferKind)
+    return tuple(sorted(offers, key=lambda offer: order.index(offer.kind)))
+
+
+def describe_offers(offers: Sequence[Offer]) -> list[str] | None:
+    """Return what a model is told of the offers; None if there is only a bottle, and no count."""
+    first, *others = offers
+    if first.kind is OfferKind.BOTTLE and first.stock is None and not others:
+        return None
+    return [_describe_offer(offer) for offer in offers]
+
+
+def _describe_offer(offer: Offer) -> str:
+    """Return an offer as a model is told it: `half, 375 ml, €26.95, in stock: 3`."""
+    facts: list[str] = [offer.kind]
+    if offer.size_ml is not None:
+        facts.append(f"{offer.size_ml} ml")
+    if offer.price is not None:
+        facts.append(format_money_for_model(offer.price, offer.currency))
+    if not offer.in_stock:
+        facts.append("sold out")
+    elif offer.stock is None:
+        facts.append("in stock")
+    else:
+        facts.append(f"in stock: {offer.stock}")
+    return ", ".join(facts)
