@@ -156,11 +156,8 @@ class Fallback:
         There are none beside it if only the user's own bottles are meant, or nothing is asked for.
         """
         request = wish.own_request
-        if (
-            not own.is_for_tonight
-            or "own" in request.cellar_words
-            or not request.describes_wine
-        ):
+        only_own_meant = "own" in request.cellar_words
+        if not own.is_for_tonight or only_own_meant or not request.describes_wine:
             return RuleAnswer(reply=own.reply)
         wish = replace(wish, request=request)
         found = await self._find_wines(wish, person, span)
@@ -184,9 +181,8 @@ class Fallback:
         shown: Sequence[Wine] = ()
         if shown_ids:
             shown = await get_wines(self._catalogue, shown_ids, person)
-        wish = read_wish(
-            exchanges, {wine.id: wine for wine in shown}, current_language()
-        )
+        wines_by_id = {wine.id: wine for wine in shown}
+        wish = read_wish(exchanges, wines_by_id, current_language())
         wish = without_lifted_allergies(wish, exchanges, person.safety.allergies)
         if should_offer_alcohol_free(wish, person):
             # Ignore earlier filters, and search even if it is a question: "what should I drink?"
@@ -214,7 +210,8 @@ class Fallback:
             result = await find_wines(self._catalogue, query, person)
             found = result.wines or _near_wines(result)
             retrieval.update(output=[wine.id for wine in found])
-        if wish.last_shown and not (result.wines or result.other_vintages):
+        has_name = result.wines or result.other_vintages
+        if wish.last_shown and not has_name:
             return None  # "have you got one cheaper than the second?" names no wine
         is_left_out = False
         if not result.wines:
@@ -225,13 +222,11 @@ class Fallback:
     async def _find_passage(self, question: Request, span: Span) -> Chunk | None:
         if self._documents is None:
             return None
-        with span.child(
-            "retrieve.documents", "retriever", input=question.text
-        ) as retrieval:
-            passage = await find_passage(
-                question.text, question.language, self._documents
-            )
-            retrieval.update(output=describe_chunks([passage] if passage else []))
+        text = question.text
+        with span.child("retrieve.documents", "retriever", input=text) as retrieval:
+            passage = await find_passage(text, question.language, self._documents)
+            chunks = [] if passage is None else [passage]
+            retrieval.update(output=describe_chunks(chunks))
         return passage
 
     async def _find_wines(self, wish: Wish, person: Person, span: Span) -> FoundWines:
@@ -270,34 +265,34 @@ def choose_kind(wish: Wish) -> Kind:
     request = wish.own_request
     if is_for_documents(request):
         return "question"
-    if request.describes_wine or (request.wants_others and wish.last_shown):
+    wants_others = request.wants_others and wish.last_shown
+    if request.describes_wine or wants_others or wants_any_wine(request):
         return "wines"
-    return "wines" if wants_any_wine(request) else "help"
+    return "help"
 
 
 def wants_any_wine(request: Request) -> bool:
     """Return whether a message asks for wine and says nothing else: "recommend something"."""
-    is_read = all(word.isdecimal() for word in request.unread_words)  # "for 20 people"
-    return (
-        request.is_empty
-        and request.is_about_wine
-        and is_read
-        and not request.is_question
-    )
+    if not request.is_empty or not request.is_about_wine or request.is_question:
+        return False
+    return all(word.isdecimal() for word in request.unread_words)  # "for 20 people"
 
 
 def _describe(wines: Iterable[Wine], request: Request) -> tuple[DescribedWine, ...]:
     """Return the wines with a description of each for the dishes of a request."""
-    return tuple(
-        DescribedWine(wine, describe_wine(wine, request.dishes)) for wine in wines
-    )
+    described: list[DescribedWine] = []
+    for wine in wines:
+        description = describe_wine(wine, request.dishes)
+        described.append(DescribedWine(wine, description))
+    return tuple(described)
 
 
 def _asked_answer(asked: AskedWines, wish: Wish) -> RuleAnswer:
     """Return whether there is a wine that is asked for by its name, and which ones come close."""
     request = wish.own_request
     result = asked.result
-    wines = (result.wines or _near_wines(result))[:MAX_WINES]
+    near_or_named = result.wines or _near_wines(result)
+    wines = near_or_named[:MAX_WINES]
     intro = _asked_intro(asked)
     reply = _wine_reply(intro, wines, request) if wines else _text_reply(intro)
     if not any(wine.in_stock for wine in result.wines):
@@ -313,9 +308,8 @@ def _asked_intro(asked: AskedWines) -> str:
     if not first.in_stock:
         return translate("asked_sold_out")
     if "offer" in asked.result.unmet_filters.get(first.id, ()):
-        return translate(
-            "asked_other_offer", offer=translate(f"offer_{asked.query.offer}")
-        )
+        offer = translate(f"offer_{asked.query.offer}")
+        return translate("asked_other_offer", offer=offer)
     return translate("asked_in_stock")
 
 
@@ -355,9 +349,8 @@ def _make_reply(
     if kind == "question":
         reply = _text_reply(translate("fallback_only"), is_on_topic=is_on_topic)
         return replace(reply, lack=Lack.DOCUMENTS)
-    return _text_reply(
-        _say_what_can_be_asked(wish.own_request), is_on_topic=is_on_topic
-    )
+    text = _say_what_can_be_asked(wish.own_request)
+    return _text_reply(text, is_on_topic=is_on_topic)
 
 
 def _explain(wish: Wish) -> Reply:
@@ -367,13 +360,14 @@ def _explain(wish: Wish) -> Reply:
     lines: list[str] = []
     for number, wine in enumerate(wish.last_shown, start=1):
         label = escape(get_shown_label(wine))
-        lines.append(f"**{number}. {label}**\n{escape(describe_fit(wine, request))}")
+        fit = escape(describe_fit(wine, request))
+        lines.append(f"**{number}. {label}**\n{fit}")
     reply = _wine_reply(intro, wish.last_shown, request)
     return replace(reply, text=_join(intro, *lines))
 
 
 def _say_what_can_be_asked(request: Request) -> str:
-    """Return what can be asked, to who greets, thanks or writes what is not understood."""
+    """Return an answer to somebody who greets, thanks or writes what is not understood."""
     if request.is_thanks:
         return translate("fallback_thanks")
     if request.is_greeting:
@@ -397,7 +391,9 @@ def _interpretation(request: Request) -> str:
 
 def _text_reply(text: str, *, is_on_topic: bool = True) -> Reply:
     """Return a reply without wines."""
-    response_type: ResponseType = "informational" if is_on_topic else "off_topic"
+    response_type: ResponseType = "off_topic"
+    if is_on_topic:
+        response_type = "informational"
     answer = SommelierResponse(response_type=response_type, intro=text)
     return Reply(text=text, structured_answer=answer)
 
@@ -412,7 +408,9 @@ def _search_reply(wish: Wish, found: FoundWines) -> Reply:
             # Two words with capitals may be anything: "Buona Serata".
             return _text_reply(translate("fallback_help"), is_on_topic=False)
         reply = _text_reply(_join(interpretation, _nothing_found(wish), caveats))
-        return replace(reply, lack=Lack.NAME if request.name else Lack.WINES)
+        if request.name:
+            return replace(reply, lack=Lack.NAME)
+        return replace(reply, lack=Lack.WINES)
     intro = _join(interpretation, " ".join(_remarks(found, request)))
     reply = _wine_reply(intro, found.wines[:MAX_WINES], request, caveats)
     if found.unmet_fields:
@@ -432,14 +430,11 @@ def _nothing_found(wish: Wish) -> str:
 def _remarks(found: FoundWines, request: Request) -> Iterator[str]:
     """Yield sentences about the wines found: to which one they are similar, what they lack."""
     if found.similar_to is not None:
-        yield translate(
-            "fallback_similar", name=escape(get_shown_label(found.similar_to))
-        )
+        label = escape(get_shown_label(found.similar_to))
+        yield translate("fallback_similar", name=label)
     if found.unmet_fields:
-        unmet = ", ".join(
-            escape(describe_field(name, request)) for name in found.unmet_fields
-        )
-        yield translate("fallback_relaxed", limits=unmet)
+        limits = [describe_field(name, request) for name in found.unmet_fields]
+        yield translate("fallback_relaxed", limits=escape(", ".join(limits)))
     reason = _pairing_reason(request)
     if reason and "foods" not in found.unmet_fields:
         yield reason
@@ -453,9 +448,8 @@ def _wine_reply(
     cards: list[str] = []
     for number, wine in enumerate(wines, start=1):
         description = describe_wine(wine, request.dishes)
-        recommendations.append(
-            WineRecommendation(wine_id=wine.id, description=description)
-        )
+        item = WineRecommendation(wine_id=wine.id, description=description)
+        recommendations.append(item)
         text = description
         if wine.notes and wine.notes_language == current_language():
             text += f"\n{wine.notes}"
@@ -494,7 +488,6 @@ def _caveats(request: Request) -> Iterator[str]:
     if "without_allergens" in request.filters:
         yield translate("fallback_allergens")
     if request.unknown_words and not request.name:
-        words = [
-            translate("quoted", text=escape(word)) for word in request.unknown_words
-        ]
-        yield translate("fallback_unknown", words=", ".join(words))
+        escaped = map(escape, request.unknown_words)
+        quoted = [translate("quoted", text=word) for word in escaped]
+        yield translate("fallback_unknown", words=", ".join(quoted))

@@ -1,4 +1,4 @@
-"""Answers by rules about the bottles that a user owns: what to drink, what is past, how many."""
+"""Answer by rules about the bottles that a user owns: what to drink, what is past, how many."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -25,6 +25,7 @@ from agent.sommelier.filters import may_be_shown
 from agent.sommelier.queries import get_pairing
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.vocabulary import Currency, normalize, to_euros
+from agent.sommelier.wine import Wine
 from agent.text import pattern
 from agent.turn import Person, Reply
 
@@ -60,42 +61,39 @@ class OwnBottles:
     @property
     def reply(self) -> Reply:
         """Return the answer from the cellar alone; its first wines get buttons."""
-        wines = tuple(to_wine(each.item) for each in self.found[:MAX_TONIGHT])
-        answer = SommelierResponse(
-            response_type="informational", intro=unescape(self.text)
-        )
-        return Reply(
-            text=self.text,
-            wines=wines if self.is_for_tonight else (),
-            structured_answer=answer,
-        )
+        wines: list[Wine] = []
+        if self.is_for_tonight:
+            wines = [to_wine(bottle.item) for bottle in self.found[:MAX_TONIGHT]]
+        intro = unescape(self.text)
+        answer = SommelierResponse(response_type="informational", intro=intro)
+        return Reply(text=self.text, wines=tuple(wines), structured_answer=answer)
 
 
 def find_own_bottles(request: Request, person: Person) -> OwnBottles | None:
     """Return what the cellar of a person has for a request, or None if it is not about it."""
     items = index_cellar(person.bottles, this_year())
-    said = request.cellar_words
-    if "drunk" in said and person.drinks:
+    words = request.cellar_words
+    if "drunk" in words and person.drinks:
         return _find_opened(request, person)
     if not items:
         return None
     place = _find_place(request, items)
     readiness = _find_readiness(request)
-    is_own = "own" in said or _is_owned(request.owned_words, items)
+    is_own = "own" in words or _is_owned(request.owned_words, items)
     is_about_own = bool(is_own or readiness or place)
     is_for_tonight = _is_for_tonight(request, readiness, is_own=is_own)
-    if "count" in said or place:
+    if "count" in words or place:
         is_for_tonight = False
     if not is_about_own and not is_for_tonight:
         return None
     if is_for_tonight:
         readiness = "now"
-    found = _search(request, _build_query(request, readiness, place), items, person)
-    if not found and is_for_tonight and not is_about_own:
+    query = _build_query(request, readiness, place)
+    found = _search(request, query, items, person)
+    if not found and not is_about_own:
         return None
-    return OwnBottles(
-        _describe(found, is_for_tonight=is_for_tonight), found, is_for_tonight
-    )
+    text = _describe(found, is_for_tonight=is_for_tonight)
+    return OwnBottles(text, found, is_for_tonight)
 
 
 def _find_readiness(request: Request) -> Readiness | None:
@@ -120,7 +118,7 @@ def _is_for_tonight(
 def _is_owned(words: Sequence[str], items: Sequence[IndexedItem]) -> bool:
     """Return whether words beside "my" or "have I" are on labels, or vintages, of their bottles."""
     years = _years_in(words)
-    if any(each.item.wine.get("vintage") in years for each in items):
+    if any(_get_vintage(bottle) in years for bottle in items):
         return True
     names = identifying_words(" ".join(words))
     return bool(names and select_named(items, names))
@@ -129,16 +127,17 @@ def _is_owned(words: Sequence[str], items: Sequence[IndexedItem]) -> bool:
 def _build_query(
     request: Request, readiness: Readiness | None, place: str
 ) -> CellarQuery:
-    foods: dict[str, None] = {}
+    foods: list[str] = []
     for dish in request.dishes.values():
-        foods |= dict.fromkeys(dish.foods)
+        foods += dish.foods
+    distinct_foods = tuple(dict.fromkeys(foods))
     return CellarQuery(
         readiness=readiness,
         place=place,
         styles=request.values("styles"),
         grapes=request.values("grapes"),
         regions=request.values("regions") or request.values("countries"),
-        foods=tuple(foods)[:MAX_FOODS],
+        foods=distinct_foods[:MAX_FOODS],
         size=SIZES.get(request.filters.get("offer", "")),
         min_price=_price_in_euros(request, "min_price"),
         max_price=_price_in_euros(request, "max_price"),
@@ -180,30 +179,45 @@ def _search(
     if not found and query.readiness == "now":
         at_any_time = query.model_copy(update={"readiness": None})
         anything = search_cellar(named, at_any_time, pairing)
-        found = [each for each in anything if each.state == "unknown"]
-    if colours := request.values("colours"):  # of "red sparkling"
-        found = [each for each in found if each.item.wine.get("colour") in colours]
-    found = _without_excluded(found, request)
+        found = [bottle for bottle in anything if bottle.state == "unknown"]
+    return tuple(_list_drinkable(_without_excluded(found, request), person))
+
+
+def _list_drinkable(
+    items: Sequence[IndexedItem], person: Person
+) -> Sequence[IndexedItem]:
+    """Return the items that a person may drink, even if they said that they never do."""
+    if not person.safety.allergies and not person.safety.forbids_alcohol:
+        return items
     without_facts = replace(person, facts=())
-    if person.safety.allergies or person.safety.forbids_alcohol:
-        found = [
-            each for each in found if may_be_shown(to_wine(each.item), without_facts)
-        ]
-    return tuple(found)
+    drinkable: list[IndexedItem] = []
+    for bottle in items:
+        if may_be_shown(to_wine(bottle.item), without_facts):
+            drinkable.append(bottle)
+    return drinkable
 
 
 def _without_excluded(
     found: Sequence[IndexedItem], request: Request
 ) -> list[IndexedItem]:
-    """Return the items without those that a request excludes: "of mine, but no Merlot"."""
+    """Return the items without those that a request excludes: "of mine, but no Merlot".
+
+    Those of another colour are excluded, too: "red sparkling".
+    """
     excluded: set[str] = set()
     for name, field in EXCLUDABLE_FIELDS.items():
         values = request.values(f"without_{name}")
         if values:
             query = CellarQuery.model_validate({field: values})
             unwanted = search_cellar(found, query)
-            excluded.update(each.item.key for each in unwanted)
-    return [each for each in found if each.item.key not in excluded]
+            excluded.update(bottle.item.key for bottle in unwanted)
+    colours = request.values("colours")
+    remaining: list[IndexedItem] = []
+    for bottle in found:
+        has_colour = not colours or bottle.item.wine.get("colour") in colours
+        if has_colour and bottle.item.key not in excluded:
+            remaining.append(bottle)
+    return remaining
 
 
 def _names_in(words: Sequence[str]) -> frozenset[str]:
@@ -229,16 +243,18 @@ def _select_named(
     Words on no label do not count ("please list"), unless they are clearly names: then none fits.
     """
     years = _years_in(request.unread_words)
-    selected = [
-        each for each in items if not years or each.item.wine.get("vintage") in years
-    ]
+    if years:
+        items = [bottle for bottle in items if _get_vintage(bottle) in years]
     if not names:
-        return selected
-    if named := select_named(selected, names):
-        return named
-    if _has_name(request) and not is_placed:
+        return items
+    named = select_named(items, names)
+    if not named and _has_name(request) and not is_placed:
         return []
-    return selected
+    return named or items
+
+
+def _get_vintage(bottle: IndexedItem) -> object:
+    return bottle.item.wine.get("vintage")
 
 
 def _has_name(request: Request) -> bool:
@@ -258,16 +274,16 @@ def _find_place(request: Request, items: Sequence[IndexedItem]) -> str:
     A part of a place that has a digit names it too, "G33" of "Rack, G33", and a part that no table
     has: "Rack".
     """
-    said = f" {normalize(request.text)} "
+    text = f" {normalize(request.text)} "
     unread = f" {normalize(' '.join(request.unread_words))} "
     named: set[str] = set()
-    for place in {each.item.place for each in items}:
+    for place in {bottle.item.place for bottle in items}:
         whole = normalize(place)
         numbered = [word for word in whole.split() if any(map(str.isdigit, word))]
         parts = map(normalize, PLACE_SEPARATORS.split(place))
         unread_parts = [part for part in parts if f" {part} " in unread]
         for name in (whole, *numbered, *unread_parts):
-            if len(name) > 1 and f" {name} " in said:
+            if len(name) > 1 and f" {name} " in text:
                 named.add(name)
     return max(named, key=len, default="")
 
@@ -275,7 +291,7 @@ def _find_place(request: Request, items: Sequence[IndexedItem]) -> str:
 def _describe(found: Sequence[IndexedItem], *, is_for_tonight: bool) -> str:
     if not found:
         return translate("cellar_no_match")
-    items = [each.item for each in found]
+    items = [bottle.item for bottle in found]
     if is_for_tonight:
         items = items[:MAX_TONIGHT]
         return format_items(items, this_year(), translate("cellar_tonight"))
@@ -286,15 +302,14 @@ def _describe(found: Sequence[IndexedItem], *, is_for_tonight: bool) -> str:
 
 def _find_opened(request: Request, person: Person) -> OwnBottles:
     """Return what the user thought of the bottles that a request names."""
+    words = [*request.unread_words]
+    words += request.values("grapes")
+    words += request.values("regions")
+    names = " ".join(_names_in(words))
+    drinks = find_drinks(person.drinks, names) or [*person.drinks]
     years = _years_in(request.unread_words)
-    words = (
-        *request.unread_words,
-        *request.values("grapes"),
-        *request.values("regions"),
-    )
-    names = _names_in(words)
-    drinks = find_drinks(person.drinks, " ".join(names)) or [*person.drinks]
-    drinks = [each for each in drinks if not years or each.wine.get("vintage") in years]
+    if years:
+        drinks = [drink for drink in drinks if drink.wine.get("vintage") in years]
     if not drinks:
         return OwnBottles(translate("cellar_history_none"))
     lines = format_drinks(drinks[:MAX_OPENED])

@@ -45,7 +45,7 @@ def find_follow_up(text: str) -> FollowUp | None:
 
 @cache
 def _follow_ups_by_sentence() -> Mapping[str, FollowUp]:
-    by_sentence = {}
+    by_sentence: dict[str, FollowUp] = {}
     for language in languages():
         for follow_up in FollowUp:
             for name in (f"wish_{follow_up}", f"next_{follow_up}"):
@@ -66,24 +66,17 @@ def apply_follow_up(
         case FollowUp.CHEAPER:
             return _cheaper(request, shown)
         case FollowUp.LIGHTER:
-            return _with_filter(
-                request, "bodies", _lower_steps("bodies", _bodies(shown))
-            )
+            bodies = [wine.body for wine in shown if wine.body]
+            return _with_filter(request, "bodies", _lower_steps("bodies", bodies))
         case FollowUp.FULLER:
-            return _with_filter(
-                request, "bodies", _higher_steps("bodies", _bodies(shown))
-            )
+            bodies = [wine.body for wine in shown if wine.body]
+            return _with_filter(request, "bodies", _higher_steps("bodies", bodies))
         case FollowUp.DRIER:
             sweetness = [wine.sweetness for wine in shown if wine.sweetness]
-            return _with_filter(
-                request, "sweetness", _lower_steps("sweetness", sweetness)
-            )
+            drier = _lower_steps("sweetness", sweetness)
+            return _with_filter(request, "sweetness", drier)
         case FollowUp.LIKE | FollowUp.WHY:
             return request
-
-
-def _bodies(wines: Sequence[Wine]) -> list[str]:
-    return [wine.body for wine in wines if wine.body]
 
 
 def _cheaper(request: Request, shown: Sequence[Wine]) -> Request:
@@ -92,11 +85,11 @@ def _cheaper(request: Request, shown: Sequence[Wine]) -> Request:
     if not priced:
         return request
     cheapest = min(priced, key=lambda wine: wine.price_in_euros or 0)
-    max_price = round((cheapest.price or 0) - CENT, 2)
+    lowest_price = cheapest.price or 0
     filters = dict(request.filters)
     for name in (*PRICE_FIELDS, "order"):
         filters.pop(name, None)
-    filters["max_price"] = max(max_price, 0)
+    filters["max_price"] = max(round(lowest_price - CENT, 2), 0)
     filters["currency"] = cheapest.currency
     return replace(request, filters=filters)
 
@@ -104,14 +97,16 @@ def _cheaper(request: Request, shown: Sequence[Wine]) -> Request:
 def _lower_steps(scale_name: str, shown: Sequence[str]) -> tuple[str, ...]:
     """Return the steps of a scale below all shown ones, or its lowest one."""
     scale = SCALES[scale_name]
-    lowest = min(map(scale.index, shown), default=len(scale) // 2)
+    middle = len(scale) // 2
+    lowest = min(map(scale.index, shown), default=middle)
     return tuple(scale[:lowest] or scale[:1])
 
 
 def _higher_steps(scale_name: str, shown: Sequence[str]) -> tuple[str, ...]:
     """Return the steps of a scale above all shown ones, or its highest one."""
     scale = SCALES[scale_name]
-    highest = max(map(scale.index, shown), default=len(scale) // 2)
+    middle = len(scale) // 2
+    highest = max(map(scale.index, shown), default=middle)
     return tuple(scale[highest + 1 :] or scale[-1:])
 
 

@@ -1,4 +1,4 @@
-"""The wish of a conversation: its last message, merged with what earlier messages still say."""
+"""Read the wish of a conversation: its last message, with what earlier ones still say."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -106,22 +106,20 @@ def _add_shown_wines(wish: Wish, ids: Sequence[str], wines: Mapping[str, Wine]) 
     """Return the wish after a reply that shows wines."""
     shown = tuple(wines[wine_id] for wine_id in ids if wine_id in wines)
     shown_ids = tuple(dict.fromkeys((*wish.shown_ids, *ids)))
+    wish = replace(wish, last_shown=shown, shown_ids=shown_ids)
     is_one_of_listed = len(shown) == 1 and shown[0] in wish.listed
-    listed = wish.listed if is_one_of_listed else shown
-    return replace(wish, last_shown=shown, listed=listed, shown_ids=shown_ids)
+    if is_one_of_listed:
+        return wish
+    return replace(wish, listed=shown)
 
 
 def _add_message(wish: Wish, text: str) -> Wish:
     """Return the wish after a further message."""
     before = wish.request
-    follow_up = find_follow_up(text) if wish.last_shown else None
-    if follow_up is not None:
-        request = apply_follow_up(before, follow_up, wish.last_shown)
-        own_request = Request(text=text, language=before.language)
-        request = replace(request, text=text, is_question=False)
-        return replace(
-            wish, request=request, own_request=own_request, follow_up=follow_up
-        )
+    if wish.last_shown:
+        follow_up = find_follow_up(text)
+        if follow_up is not None:
+            return _add_follow_up(wish, text, follow_up)
     own_request = read_request(text, before.language)
     if not own_request.is_question:
         before = merge(before, own_request)
@@ -132,6 +130,15 @@ def _add_message(wish: Wish, text: str) -> Wish:
         is_question=own_request.is_question,
     )
     return replace(wish, request=request, own_request=own_request, follow_up=None)
+
+
+def _add_follow_up(wish: Wish, text: str, follow_up: FollowUp) -> Wish:
+    """Return the wish after a button was pressed whose sentence is the text."""
+    before = wish.request
+    request = apply_follow_up(before, follow_up, wish.last_shown)
+    request = replace(request, text=text, is_question=False)
+    own_request = Request(text=text, language=before.language)
+    return replace(wish, request=request, own_request=own_request, follow_up=follow_up)
 
 
 def merge(before: Request, new: Request) -> Request:

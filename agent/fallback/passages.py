@@ -37,9 +37,8 @@ async def find_passage(
 
     def relevance(chunk: Chunk) -> tuple[bool, float, float, float]:
         is_named = topics.are_named_in(chunk.source_text)
-        share_of_headings = find_topic_share(
-            all_topics, f"{chunk.title} {chunk.location}"
-        )
+        headings = f"{chunk.title} {chunk.location}"
+        share_of_headings = find_topic_share(all_topics, headings)
         share_of_title = find_topic_share(all_topics, chunk.title)
         # Who asks what tannin is wants "What tannin is", not "Tannin and food".
         on_topic = 0.0
@@ -47,18 +46,18 @@ async def find_passage(
             on_topic = find_share_on_topic(chunk.location, all_topics)
         return is_named, share_of_headings, share_of_title, on_topic
 
+    wanted = " ".join(queries)
     for chunk in sorted(chunks, key=relevance, reverse=True):
         if topics.are_in(chunk.source_text):
-            text = best_passage(chunk.text, " ".join(queries), MAX_PASSAGE_CHARS)
+            text = best_passage(chunk.text, wanted, MAX_PASSAGE_CHARS)
             return replace(chunk, text=text)
     return None
 
 
 async def find_shop_passage(question: str, documents: DocumentStore) -> Chunk | None:
-    """Return what the owner's document says about a question on the shop, or None."""
+    """Return the passage of the owner's document about a question on the shop, or None."""
     for chunk in await documents.search([question], limit=1):
         if is_shop_document(chunk.path):
-            return replace(
-                chunk, text=truncate_at_boundary(chunk.text, MAX_PASSAGE_CHARS)
-            )
+            text = truncate_at_boundary(chunk.text, MAX_PASSAGE_CHARS)
+            return replace(chunk, text=text)
     return None

@@ -36,8 +36,15 @@ def _get_at(shown: Sequence[Wine], position: int) -> Wine | None:
 def _find_named(text: str, shown: Sequence[Wine]) -> Wine | None:
     """Return the only wine whose label has the most words of a text; None if there are several."""
     words = {*split_words(text)} - all_common_words()
-    counts = [len(words.intersection(split_words(wine.label))) for wine in shown]
-    most = max(counts, default=0)
-    if most == 0 or counts.count(most) > 1:
+    most = 0
+    named: list[Wine] = []
+    for wine in shown:
+        count = len(words.intersection(split_words(wine.label)))
+        if count > most:
+            most = count
+            named = []
+        if count and count == most:
+            named.append(wine)
+    if len(named) != 1:
         return None
-    return shown[counts.index(most)]
+    return named[0]

@@ -1,4 +1,4 @@
-"""Say what of a wish a wine meets."""
+"""Describe by which of its properties a wine meets a wish."""
 
 from typing import Final
 
@@ -26,15 +26,17 @@ def describe_fit(wine: Wine, request: Request) -> str:
 
     If it is nothing that can be named, return the kind of the wine.
     """
-    wanted = {**load_pairings().get(get_pairing(request), {}), **request.inclusions}
+    pairing = load_pairings().get(get_pairing(request), {})
+    wanted = {**pairing, **request.inclusions}
     filters: dict[str, list[str]] = {}
     for field, values in wanted.items():
         met = [value for value in values if matches(wine, {field: (value,)})]
-        if field in STRUCTURE_FIELDS and UNREMARKABLE in met:
-            continue
-        filters[field] = met
+        is_remarkable = field not in STRUCTURE_FIELDS or UNREMARKABLE not in met
+        if is_remarkable:
+            filters[field] = met
     foods = find_suitable_foods(wine, request.dishes)
     parts = [describe_request(Request(filters=filters)), name_foods(foods)]
     if not request.filters.keys().isdisjoint(PRICE_FIELDS):
         parts.append(format_prices(wine))
-    return " · ".join(filter(None, parts)) or describe_wine(wine, request.dishes)
+    fit = " · ".join(filter(None, parts))
+    return fit or describe_wine(wine, request.dishes)

@@ -48,8 +48,9 @@ def build_wish_query(wish: Wish) -> WineQuery:
     hard_fields: tuple[str, ...] = ()
     if wish.follow_up in (FollowUp.LIGHTER, FollowUp.FULLER):
         hard_fields = ("bodies",)
+    excluded_ids = wish.excluded_ids
     query = build_query(
-        wish.request, excluded_ids=wish.excluded_ids, hard_fields=hard_fields
+        wish.request, excluded_ids=excluded_ids, hard_fields=hard_fields
     )
     if wish.request.is_empty:
         query = query.model_copy(update={"without_styles": UNUSUAL_STYLES})
@@ -65,11 +66,13 @@ async def search_wines(catalogue: Catalogue, wish: Wish, person: Person) -> Foun
     """
     query = build_wish_query(wish)
     found = await _search_relaxed(catalogue, query, wish, person)
-    if query.offer is None or (found.wines and not found.unmet_fields):
+    meets_all = found.wines and not found.unmet_fields
+    if query.offer is None or meets_all:
         return found
     any_offer = query.model_copy(update={"offer": None})
     by_bottle = await _search_relaxed(catalogue, any_offer, wish, person)
-    if not by_bottle.wines or (found.wines and by_bottle.unmet_fields):
+    is_no_better = found.wines and by_bottle.unmet_fields
+    if not by_bottle.wines or is_no_better:
         return found
     return replace(by_bottle, unmet_fields=(*by_bottle.unmet_fields, "offer"))
 
@@ -90,9 +93,8 @@ async def _search_relaxed(
     for fields in RELAXATION_STEPS:
         if found.wines:
             break
-        hard = [
-            name for name in fields if getattr(query, name) and name not in query.soft
-        ]
+        used = [name for name in fields if getattr(query, name)]
+        hard = [name for name in used if name not in query.soft]
         if hard:
             query = query.model_copy(update={"soft": (*query.soft, *hard)})
             found = await _search(catalogue, query, wish, person)
@@ -143,17 +145,19 @@ def _select_wines(
     Alcohol-free wines are only returned if requested, if the person is advised not to drink, or if
     there are no others. Who must not drink is shown those of the requested kind, if there are any.
     """
-    unwanted = tuple(taste for taste in request.values("without_text") if taste != OAKY)
-    wines = []
+    tastes = request.values("without_text")
+    unwanted = {"text": tuple(taste for taste in tastes if taste != OAKY)}
+    wines: list[Wine] = []
     for wine in found:
-        if not matches(wine, {"text": unwanted}) and _has_name(wine, request.name):
+        if _has_name(wine, request.name) and not matches(wine, unwanted):
             wines.append(wine)
     if person.safety.forbids_alcohol:
-        return tuple(_of_kind(wines, request) or wines)
-    if Style.ALCOHOL_FREE in query.styles or person.safety.prefers_alcohol_free:
-        return tuple(wines)
-    with_alcohol = [wine for wine in wines if wine.style != Style.ALCOHOL_FREE]
-    return tuple(with_alcohol or wines)
+        preferred = _of_kind(wines, request)
+    elif Style.ALCOHOL_FREE in query.styles or person.safety.prefers_alcohol_free:
+        preferred = wines
+    else:
+        preferred = [wine for wine in wines if wine.style != Style.ALCOHOL_FREE]
+    return tuple(preferred or wines)
 
 
 def _of_kind(wines: Sequence[Wine], request: Request) -> list[Wine]:
@@ -167,5 +171,6 @@ def _has_name(wine: Wine, name: str) -> bool:
     if not name:
         return True
     words = set(normalize(name).split())
-    label = set(normalize(f"{wine.label} {wine.region}").split())
-    return 2 * len(words & label) > len(words)
+    label_words = normalize(f"{wine.label} {wine.region}").split()
+    shared = words.intersection(label_words)
+    return 2 * len(shared) > len(words)

@@ -68,20 +68,22 @@ def _describe_kind(request: Request) -> Iterator[str]:
 def _describe_exclusions(request: Request) -> Iterator[str]:
     """Yield what is excluded: "no Merlot", and tastes: "not smoky"."""
     for field in LIST_FIELDS:
-        sentence = "fallback_not" if field == TASTES else "fallback_without"
+        sentence = "fallback_without"
+        if field == TASTES:
+            sentence = "fallback_not"
         for value in request.values(f"without_{field}"):
             yield translate(sentence, name=name_value(field, value))
     allergens = request.values("without_allergens")
-    if is_vegan(allergens):
+    means_vegan = is_vegan(allergens)
+    if means_vegan:
         yield translate("vegan_yes")
-        allergens = tuple(
-            value for value in allergens if value not in NON_VEGAN_ALLERGENS
-        )
-    for value in allergens:
-        if value == Allergen.SULPHITES:  # every wine has some
+    for allergen in allergens:
+        if means_vegan and allergen in NON_VEGAN_ALLERGENS:
+            continue
+        if allergen == Allergen.SULPHITES:  # every wine has some
             yield translate("fallback_no_added_sulphites")
         else:
-            yield translate("fallback_without", name=name_value("allergens", value))
+            yield translate("fallback_without", name=name_value("allergens", allergen))
 
 
 def is_vegan(excluded_allergens: Iterable[str]) -> bool:
@@ -123,8 +125,9 @@ def name_value(field: str, value: str) -> str:
 
 def _find_name(field: str, value: str, language: str) -> str:
     """Return the name of a value in the tables, alone or with others, or else the value itself."""
-    if name := get_display_name(field, (value,), language):
-        return name
+    own_name = get_display_name(field, (value,), language)
+    if own_name:
+        return own_name
     # Some values only have a name together with others: "dry" stands for two steps.
     shared_names = load_display_names().get((field, language), {})
     for values, name in shared_names.items():
@@ -211,8 +214,10 @@ def describe_wine(wine: Wine, dishes: Mapping[str, Dish]) -> str:
     is_dry = wine.sweetness is None or wine.sweetness in DRY_STEPS
     if not is_dry and wine.style != Style.SWEET:
         parts.append(_describe_steps("sweetness", (str(wine.sweetness),)))
-    parts.append(", ".join(name_value("grapes", grape) for grape in wine.grapes))
-    parts.append(name_foods(find_suitable_foods(wine, dishes) or wine.foods))
+    grapes = [name_value("grapes", grape) for grape in wine.grapes]
+    parts.append(", ".join(grapes))
+    foods = find_suitable_foods(wine, dishes) or wine.foods
+    parts.append(name_foods(foods))
     return _capitalise(_join_parts(parts))
 
 

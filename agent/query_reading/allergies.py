@@ -1,4 +1,4 @@
-"""Find what a message says that somebody is allergic to, among the allergens that it mentions.
+"""Find the allergens in a message to which somebody is allergic, as it says.
 
 The words beside an allergy name it, in its own clause: "egg allergy. a white for fish" and
 "allergic to sulphites, something for fish" are about dishes of fish.
@@ -68,10 +68,10 @@ class AllergyReader:
                 continue
             before = phrases[:index][::-1]
             after = phrases[index + 1 :]
-            # "Egg allergy, fish allergy": what an earlier allergy names is not named again.
-            new_before = [phrase for phrase in before[:1] if phrase not in found[-1:]]
             named: list[Phrase] = []
-            if not any(self._is_right_before(allergy, phrase) for phrase in new_before):
+            # "Egg allergy, fish allergy": what an earlier allergy names is not named again.
+            is_taken = before[:1] == found[-1:]
+            if is_taken or not self._is_right_before(allergy, before):
                 named = self._find_beside(allergy, after)
             found += named or self._find_beside(allergy, before)
         return found
@@ -85,12 +85,12 @@ class AllergyReader:
         """
         grammar = load_grammar()
         found: list[Phrase] = []
+        nearer = allergy
         for phrase in candidates:
             if phrase.has_role("allergy", "wish") or phrase.has_field(WINE_FIELDS):
                 break
             if not phrase.values("allergen"):
                 continue
-            nearer = found[-1] if found else allergy
             between = stems_between(self.tokens, nearer, phrase)
             names_dish = not grammar.food_prepositions.isdisjoint(between)
             if names_dish or len(between) > MAX_DISTANCE:
@@ -100,10 +100,15 @@ class AllergyReader:
             if self._is_introduced_as_dish(phrase) and not is_joined:
                 break
             found.append(phrase)
+            nearer = phrase
         return found
 
-    def _is_right_before(self, allergy: Phrase, phrase: Phrase) -> bool:
-        return phrase.end == allergy.start and bool(phrase.values("allergen"))
+    def _is_right_before(self, allergy: Phrase, before: Sequence[Phrase]) -> bool:
+        """Return whether the nearest phrase before an allergy is an allergen: "egg allergy"."""
+        if not before:
+            return False
+        nearest = before[0]
+        return nearest.end == allergy.start and bool(nearest.values("allergen"))
 
     def _is_introduced_as_dish(self, phrase: Phrase) -> bool:
         """Return True if one of the two words before a phrase introduces it as a dish."""
@@ -123,8 +128,5 @@ class AllergyReader:
         return all(self.tokens[index].stem in listing for index in others)
 
     def _allergens_in(self, clause: range) -> list[Phrase]:
-        return [
-            phrase
-            for phrase in self.phrases
-            if phrase.start in clause and phrase.values("allergen")
-        ]
+        phrases = phrases_in(self.phrases, clause)
+        return [phrase for phrase in phrases if phrase.values("allergen")]

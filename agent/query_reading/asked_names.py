@@ -93,8 +93,10 @@ class _NameReader:
         price, _ = read_price(self._tokens, self._phrases)
         if price or self._has_field(WISH_FIELDS):
             return True
-        dishes = [phrase for phrase in self._phrases if phrase.values("dish")]
-        return any(map(self._is_introduced, dishes))
+        for phrase in self._phrases:
+            if phrase.values("dish") and self._is_introduced(phrase):
+                return True
+        return False
 
     def _has_field(self, fields: Set[str]) -> bool:
         return any(phrase.has_field(fields) for phrase in self._phrases)
@@ -111,9 +113,10 @@ class _NameReader:
         small_talk = self._find_small_talk()
         core = [index for index in named if index not in small_talk]
         joined = self._find_joined(core)
-        unknown = [
-            index for index in core if index in joined or self._is_unknown(index)
-        ]
+        unknown: list[int] = []
+        for index in core:
+            if index in joined or self._is_unknown(index):
+                unknown.append(index)
         has_kind = self._has_role("kind")
         is_known = asks_for_stock and (has_kind or self._has_field(NAME_FIELDS))
         if not unknown and not is_known:
@@ -138,15 +141,15 @@ class _NameReader:
 
     def _has_dish(self) -> bool:
         """Return True if a word of the message is a dish; a part of one is no more than a guess."""
-        return any(
-            phrase.values("dish") and not phrase.is_compound for phrase in self._phrases
-        )
+        whole_words = [phrase for phrase in self._phrases if not phrase.is_compound]
+        return any(phrase.values("dish") for phrase in whole_words)
 
     def _find_offer(self) -> str:
         """Return what the message asks for instead of a bottle, or an empty string."""
         for phrase in self._phrases:
-            for offer in phrase.values("offer"):
-                return offer
+            offers = phrase.values("offer")
+            if offers:
+                return offers[0]
         return ""
 
     def _is_introduced(self, phrase: Phrase) -> bool:
@@ -157,13 +160,15 @@ class _NameReader:
 
     def _list_named(self) -> list[int]:
         """Return the indices of the words that may be a name, unlike "have you", "by the glass"."""
-        indices = {
-            index for index, token in enumerate(self._tokens) if token.is_alphanumeric
-        }
+        unnamed: set[int] = set()
         for phrase in self._phrases:
             if phrase.has_role(*GRAMMAR_ROLES) or phrase.has_field(UNNAMED_FIELDS):
-                indices.difference_update(phrase.indices)
-        return sorted(indices)
+                unnamed.update(phrase.indices)
+        named: list[int] = []
+        for index, token in enumerate(self._tokens):
+            if token.is_alphanumeric and index not in unnamed:
+                named.append(index)
+        return named
 
     def _find_small_talk(self) -> set[int]:
         """Return the indices of words such as "please" and "wine", which names have too."""
@@ -189,20 +194,16 @@ class _NameReader:
             if not phrase.has_field(AMBIGUOUS_FIELDS):
                 continue
             for beside in (phrase.start - 1, phrase.end):
-                if (
-                    beside in core
-                    and self._is_unknown(beside)
-                    and self._is_name(phrase, beside)
-                ):
+                if beside not in core or not self._is_unknown(beside):
+                    continue
+                if self._is_name(phrase, beside):
                     joined.update({beside, *phrase.indices})
         return joined
 
     def _names_place(self, index: int) -> bool:
         """Return True if a place is named by the word at this index, and maybe by more."""
-        return any(
-            phrase.start == index and phrase.values("regions")
-            for phrase in self._phrases
-        )
+        here = [phrase for phrase in self._phrases if phrase.start == index]
+        return any(phrase.values("regions") for phrase in here)
 
     def _has_full_name(self, unknown: Sequence[int]) -> bool:
         """Return True if two unknown words with capitals stand beside a known name.
@@ -223,21 +224,21 @@ class _NameReader:
         words = self._tokens[phrase.start : phrase.end]
         if is_foreign_phrase([token.stem for token in words], self._language):
             return True
-        pair = (self._tokens[beside], *words)
-        return not self._capitalises_nouns and all(
-            token.is_capitalised for token in pair
-        )
+        if self._capitalises_nouns:
+            return False
+        return all(token.is_capitalised for token in (self._tokens[beside], *words))
 
     def _is_unknown(self, index: int) -> bool:
         """Return whether no table has a word, and it may be a name; a year is one too."""
         for phrase in self._phrases:
             if index in phrase.indices and not phrase.is_compound:
                 return False
-        token = self._tokens[index]
-        if token.written.isdecimal():
+        written = self._tokens[index].written
+        if written.isdecimal():
             return self._is_year(index)
-        is_common = fold(token.written) in all_common_words()
-        return len(token.written) >= MIN_NAME_LETTERS and not is_common
+        if len(written) < MIN_NAME_LETTERS:
+            return False
+        return fold(written) not in all_common_words()
 
     def _is_year(self, index: int) -> bool:
         written = self._tokens[index].written
@@ -253,7 +254,8 @@ class _NameReader:
                 clauses.append([])
             elif index in indices and index not in years:
                 clauses[-1].append(index)
-        return tuple(self._join([*clause, *years]) for clause in clauses if clause)
+        filled = filter(None, clauses)
+        return tuple(self._join([*clause, *years]) for clause in filled)
 
     def _join(self, indices: Sequence[int]) -> str:
         return " ".join(self._tokens[index].written for index in indices)

@@ -23,12 +23,14 @@ CLAUSE_ENDS: Final = frozenset(".;!?\n()")
 
 def split_clauses(tokens: Sequence[Token], phrases: Sequence[Phrase]) -> list[range]:
     """Return the indices of the tokens of each clause; "but" begins a new one."""
-    ends = {
-        index + 1 for index, token in enumerate(tokens) if token.stem in CLAUSE_ENDS
-    }
-    buts = {phrase.start for phrase in phrases if phrase.has_role("but")}
-    boundaries = sorted({0, len(tokens), *ends, *buts})
-    return [range(start, end) for start, end in pairwise(boundaries)]
+    boundaries = {0, len(tokens)}
+    for index, token in enumerate(tokens):
+        if token.stem in CLAUSE_ENDS:
+            boundaries.add(index + 1)
+    for phrase in phrases:
+        if phrase.has_role("but"):
+            boundaries.add(phrase.start)
+    return [range(start, end) for start, end in pairwise(sorted(boundaries))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +58,11 @@ class ExclusionReader:
             if not phrase.has_role("not"):
                 continue
             following = phrases[index + 1 :]
-            preceding = phrases[:index][::-1]
             excluded = self._excluded_by(phrase, following)
-            yield from excluded or self._excluded_by(phrase, preceding)
+            if not excluded:
+                preceding = phrases[:index][::-1]
+                excluded = self._excluded_by(phrase, preceding)
+            yield from excluded
 
     def _excluded_by(
         self, negation: Phrase, candidates: Sequence[Phrase]
@@ -96,8 +100,10 @@ class ExclusionReader:
             return False
         if "text" in second.meanings and second.start == first.end:
             return True  # a Romance adjective: "pas de chardonnay boisé"
-        has_or = not grammar.or_nor_words.isdisjoint(between)
-        return has_or or bool(_excludable_fields(first) & _excludable_fields(second))
+        if not grammar.or_nor_words.isdisjoint(between):
+            return True
+        shared_fields = _excludable_fields(first) & _excludable_fields(second)
+        return bool(shared_fields)
 
 
 def _excludable_fields(phrase: Phrase) -> frozenset[str]:

@@ -90,8 +90,8 @@ def load_grammar() -> Grammar:
     """Return the small words of all languages, folded: a message is read by all of them."""
     united: dict[str, str] = {}
     for name in Grammar.model_fields:
-        united[name] = ""
-        for words in load_language_words().values():
-            of_language: frozenset[str] = getattr(words.grammar, name)
-            united[name] += f" {fold(' '.join(of_language))}"
+        all_words: list[str] = []
+        for language in load_language_words().values():
+            all_words += getattr(language.grammar, name)
+        united[name] = fold(" ".join(all_words))
     return Grammar.model_validate(united)

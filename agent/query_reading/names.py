@@ -1,4 +1,4 @@
-"""The names, in the user's language, of what was read: the first phrase of each row of a table."""
+"""Name what was read in the user's language: by the first phrase of each row of a table."""
 
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -21,13 +21,13 @@ def load_display_names() -> Mapping[tuple[str, str], Names]:
     """Return the names of the values of each field in each language."""
     names: dict[tuple[str, str], dict[tuple[str, ...], str]] = {}
     for row in load_rows():
-        if (
-            len(row.meanings) != 1
-        ):  # "brut" means sparkling and dry, so it names neither
+        # "Brut" means sparkling and dry, so it names neither.
+        if len(row.meanings) > 1:
             continue
-        ((field, values),) = row.meanings.items()
-        for language, phrases in row.phrases.items():
-            names.setdefault((field, language), {}).setdefault(values, phrases[0])
+        for field, values in row.meanings.items():
+            for language, phrases in row.phrases.items():
+                names_of_field = names.setdefault((field, language), {})
+                names_of_field.setdefault(values, phrases[0])
     return names
 
 
@@ -35,18 +35,24 @@ def get_display_name(field: str, values: Sequence[str], language: str) -> str:
     """Return the name of this combination of values in a language, or an empty string."""
     key = tuple(map(str, values))
     for code in (language, ANY_LANGUAGE, ENGLISH):
-        if name := load_display_names().get((field, code), {}).get(key):
+        name = _names_of(field, code).get(key)
+        if name:
             return name_in_country(name, language)
     return ""
 
 
+def _names_of(field: str, language: str) -> Names:
+    """Return the names of the values of a field in a language; empty if it has none."""
+    return load_display_names().get((field, language), {})
+
+
 def name_in_country(name: str, language: str) -> str:
-    """Return what the country of the user's app calls something: "caril" is "curry" in Brazil."""
+    """Return the name of something in the user's country: "curry" for "caril" in Brazil."""
     words = load_language_words().get(language)
     if words is None:
         return name
-    names = words.country_names.get(region_of_language(language), {})
-    return names.get(name, name)
+    country_names = words.country_names.get(region_of_language(language), {})
+    return country_names.get(name, name)
 
 
 def get_food_name(food: str, language: str) -> str:
@@ -66,7 +72,7 @@ def _list_dishes_of(food: str) -> tuple[str, ...]:
 
 def get_grape_name(grape: str, language: str) -> str:
     """Return the name of a grape in a language; most have one name everywhere."""
-    return load_display_names().get(("grapes", language), {}).get((grape,), grape)
+    return _names_of("grapes", language).get((grape,), grape)
 
 
 def get_region_name(region: str, language: str) -> str:
@@ -76,8 +82,9 @@ def get_region_name(region: str, language: str) -> str:
     """
     if language == ENGLISH:
         return region
-    names = load_display_names().get(("regions", language), {})
-    name = names.get((region,)) or names.get((region.removesuffix(VALLEY),))
-    if name is None:
-        return region
-    return name_in_country(name, language)
+    names = _names_of("regions", language)
+    for known_region in (region, region.removesuffix(VALLEY)):
+        name = names.get((known_region,))
+        if name:
+            return name_in_country(name, language)
+    return region

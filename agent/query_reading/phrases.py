@@ -122,7 +122,7 @@ def detect_language(text: str, usual: str = "") -> str:
     """
     tokens = tokenize(text)
     scores = _score_languages(text, tokens)
-    best, second = sorted(scores, key=scores.__getitem__, reverse=True)[:2]
+    best, second, *_ = sorted(scores, key=scores.__getitem__, reverse=True)
     if usual:
         word_count = sum(token.is_alphanumeric for token in tokens)
         min_score = min(MIN_SCORE, MIN_SCORE_PER_WORD * word_count)
@@ -130,7 +130,8 @@ def detect_language(text: str, usual: str = "") -> str:
     else:
         min_score = MIN_SCORE_ALONE
         rival_score = scores[second]
-    if scores[best] > max(min_score, MIN_SCORE_RATIO * rival_score):
+    is_clear = scores[best] > max(min_score, MIN_SCORE_RATIO * rival_score)
+    if is_clear:
         return best
     return usual
 
@@ -195,16 +196,13 @@ def _known_phrases(language: str) -> Mapping[PhraseKey, Meanings]:
     """Return the phrases that are understood in a language, its own and foreign ones."""
     known: dict[PhraseKey, Meanings] = {}
     for key, by_language in load_lexicon().items():
-        meanings: Meanings = {
-            **by_language.get(ANY_LANGUAGE, {}),
-            **by_language.get(language, {}),
-        }
+        meanings = dict(by_language.get(ANY_LANGUAGE, {}))
+        meanings.update(by_language.get(language, {}))
         if not meanings and sum(map(len, key)) >= MIN_FOREIGN_LETTERS:
             # If several foreign languages have the phrase, the first one in the table counts.
-            foreign = next(iter(by_language.values()))
-            meanings = {
-                field: foreign[field] for field in foreign.keys() - OWN_LANGUAGE_FIELDS
-            }
+            meanings = dict(next(iter(by_language.values())))
+            for field in OWN_LANGUAGE_FIELDS:
+                meanings.pop(field, None)
         if meanings:
             known[key] = meanings
     return known
@@ -227,14 +225,15 @@ def _compound_meanings(word: str) -> Meanings:
 def _load_compound_parts() -> Mapping[str, Meanings]:
     """Return the single words that are understood within compound words."""
     parts: dict[str, Meanings] = {}
-    compounding = [
-        code for code, known in load_languages().items() if known.has_compounds
-    ]
+    languages = [ANY_LANGUAGE]
+    for code, language in load_languages().items():
+        if language.has_compounds:
+            languages.append(code)
     for key, by_language in load_lexicon().items():
         if len(key) > 1 or len(key[0]) < MIN_PART_LETTERS:
             continue
-        for language in (ANY_LANGUAGE, *compounding):
-            meanings = by_language.get(language, {})
+        for code in languages:
+            meanings = by_language.get(code, {})
             fields = [field for field in COMPOUND_FIELDS if field in meanings]
             if fields:
                 parts.setdefault(key[0], {field: meanings[field] for field in fields})

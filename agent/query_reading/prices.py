@@ -60,10 +60,12 @@ def read_price(tokens: Sequence[Token], phrases: Sequence[Phrase]) -> ReadPrice:
         used: set[int] = set()
         for match in price_pattern.finditer(symbols):
             matched = parts[match.start() : match.end()]
-            found = _price_filters(matched)
-            if found:
-                filters |= found
-                used.update(range(matched[0].indices.start, matched[-1].indices.stop))
+            price = _price_filters(matched)
+            if not price:
+                continue
+            filters |= price
+            for part in matched:
+                used.update(part.indices)
         if filters:
             return ReadPrice(_consistent(filters), frozenset(used))
     return ReadPrice({}, frozenset())
@@ -84,7 +86,8 @@ def _split_parts(
 ) -> Iterator[PricePart]:
     """Yield the phrases of a message and the tokens outside of them, in order."""
     parts: dict[int, PricePart] = {}
-    for number in find_number_words([fold(token.written) for token in tokens]):
+    words = [fold(token.written) for token in tokens]
+    for number in find_number_words(words):
         if number.value > 1:  # "a bottle" is "une bouteille", and no price of one euro
             indices = range(number.start, number.end)
             parts[number.start] = PricePart("N", indices, number.value)
@@ -109,11 +112,12 @@ def _read_token(token: Token, index: int) -> PricePart:
 
 
 def _read_phrase(phrase: Phrase) -> PricePart:
-    if numbers := phrase.values("number"):
-        # "20", or "20 EUR" for "Zwanziger".
+    numbers = phrase.values("number")
+    if numbers:  # "20", or "20 EUR" for "Zwanziger"
         number, _, currency = numbers[0].partition(" ")
         return PricePart("N", phrase.indices, float(number), currency)
-    if currencies := phrase.values("currency"):
+    currencies = phrase.values("currency")
+    if currencies:
         return PricePart("C", phrase.indices, currency=currencies[0])
     if phrase.has_role("unknown_currency"):
         return PricePart("C", phrase.indices, currency=UNKNOWN_CURRENCY)
@@ -154,10 +158,11 @@ def _price_filters(parts: Sequence[PricePart]) -> dict[str, Any]:
     for part in parts:
         currency = currency or part.currency
         limit = part.limit or limit  # the last one counts: "around 120 at most"
-    if not currency and not (limit and _may_be_price(parts)):
-        return {}
-    if not currency and not higher and limit == "between":
-        return {}  # "un plateau de quatre fromages"
+    if not currency:
+        if not limit or not _may_be_price(parts):
+            return {}
+        if limit == "between" and not higher:
+            return {}  # "un plateau de quatre fromages"
     if higher and currency == UNKNOWN_CURRENCY:
         return {}  # AMOUNT finds it
     if higher and _begins_with_vintage(parts):
@@ -188,7 +193,8 @@ def _limits(low: float, higher: Sequence[float], limit: str) -> dict[str, Any]:
         return {"min_price": low, "max_price": higher[-1]}
     if limit == "about":
         lower, upper = APPROXIMATE_FACTORS
-        return {"min_price": round(low * lower, 2), "max_price": round(low * upper, 2)}
+        min_price = round(low * lower, 2)
+        return {"min_price": min_price, "max_price": round(low * upper, 2)}
     if limit == "min":
         return {"min_price": low}
     return {"max_price": low}

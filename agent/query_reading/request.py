@@ -111,9 +111,8 @@ class Request:
     @property
     def inclusions(self) -> dict[str, tuple[str, ...]]:
         """Return the filters in `LIST_FIELDS`; a wine should have one of the values of each."""
-        return {
-            name: self.filters[name] for name in LIST_FIELDS if name in self.filters
-        }
+        filters = self.filters
+        return {name: filters[name] for name in LIST_FIELDS if name in filters}
 
     def values(self, name: str) -> tuple[str, ...]:
         """Return the values of a list filter, or an empty tuple."""
@@ -133,8 +132,8 @@ def is_clear_request(text: str, default_language: str = "en") -> bool:
 
 @lru_cache(CACHED_REQUESTS)
 def _read_request(text: str, default_language: str) -> Request:
-    language = detect_language(text, default_language)
-    return replace(_MessageReader(text, language).read(), text=text)
+    reader = _MessageReader(text, detect_language(text, default_language))
+    return replace(reader.read(), text=text)
 
 
 class _MessageReader:
@@ -153,9 +152,8 @@ class _MessageReader:
             if phrase.has_role("not") or price_indices.isdisjoint(phrase.indices):
                 self.phrases.append(phrase)
         clauses = split_clauses(self.tokens, self.phrases)
-        self.excluded = ExclusionReader(
-            self.tokens, self.phrases, clauses
-        ).find_excluded()
+        exclusions = ExclusionReader(self.tokens, self.phrases, clauses)
+        self.excluded = exclusions.find_excluded()
         self.allergens = AllergyReader(
             self.tokens, self.phrases, clauses
         ).find_allergens()
@@ -174,14 +172,14 @@ class _MessageReader:
     def read(self) -> Request:
         """Return the request of the message."""
         unknown = self._unknown_indices()
-        names = dict.fromkeys(self._dishes_or_names(unknown))
+        dishes_or_names = tuple(dict.fromkeys(self._dishes_or_names(unknown)))
         long_words = [index for index in unknown if self._is_long(index)]
         request = Request(
             language=self.language,
             filters=self._filters(),
             dishes=self._dishes(),
             wants_others=self._wants_others(),
-            unknown_words=tuple(names)[:MAX_VALUES],
+            unknown_words=dishes_or_names[:MAX_VALUES],
             unknown_count=len(long_words),
             is_about_wine=not self.roles.isdisjoint({"wine", "wish"}),
             unread_words=tuple(self.tokens[index].written for index in unknown),
@@ -226,14 +224,14 @@ class _MessageReader:
         "I have" and "my" are about them if a wine stands beside: "my Barolos", not "my guests".
         """
         words = set(self._values("cellar"))
-        said = words & POSSESSIVES
-        if not said:
+        possessives = words & POSSESSIVES
+        if not possessives:
             return frozenset(words)
         is_about_bottles = not words.isdisjoint(ASKED_OF_BOTTLES)
         if "question" in self.roles and not is_about_bottles:
-            said.discard(MY)  # "how do I store my wine?"
-        neighbours = self._neighbours_of(said)
-        if is_about_bottles or any(self._is_of_wine(index) for index in neighbours):
+            possessives.discard(MY)  # "how do I store my wine?"
+        neighbours = self._neighbours_of(possessives)
+        if is_about_bottles or any(map(self._is_of_wine, neighbours)):
             words.add("own")
         return frozenset(words - POSSESSIVES)
 
@@ -243,38 +241,35 @@ class _MessageReader:
         `meant` are values of the field "cellar". "My" belongs to what follows.
         """
         for phrase in self.included:
-            said = [value for value in phrase.values("cellar") if value in meant]
-            if not said:
+            owners = [value for value in phrase.values("cellar") if value in meant]
+            if not owners:
                 continue
-            yield self._next_said(phrase.end, 1)
-            if said != [MY]:
-                yield self._next_said(phrase.start - 1, -1)
+            yield self._skip_common(phrase.end, 1)
+            if owners != [MY]:
+                yield self._skip_common(phrase.start - 1, -1)
 
-    def _next_said(self, index: int, step: int) -> int:
+    def _skip_common(self, index: int, step: int) -> int:
         """Return the index of the next word that is not common, or of no word at all."""
-        common = common_words(self.language)
-        while self._stem(index):
-            is_common = fold(self.tokens[index].written) in common or self._is_of_order(
-                index
-            )
-            if not is_common or self._is_of_wine(index):
-                break
+        while self._stem(index) and self._is_common(index):
             index += step
         return index
 
-    def _is_of_order(self, index: int) -> bool:
-        """Return whether a word says how to sort: "my most expensive reds"."""
-        return any(
-            index in phrase.indices and phrase.values("order")
-            for phrase in self.included
-        )
+    def _is_common(self, index: int) -> bool:
+        """Return whether a word is common, or says how to sort: "my most expensive reds"."""
+        if self._is_of_wine(index):
+            return False
+        if fold(self.tokens[index].written) in common_words(self.language):
+            return True
+        orders = [phrase for phrase in self.included if phrase.values("order")]
+        return any(index in phrase.indices for phrase in orders)
 
     def _is_of_wine(self, index: int) -> bool:
         """Return whether a word is part of a phrase that names wines."""
         for phrase in self.included:
             if index in phrase.indices:
+                is_of_owner = not OF_OWNER.isdisjoint(phrase.values("cellar"))
                 is_wine = phrase.has_role("wine") or phrase.has_field(WINE_FIELDS)
-                return is_wine or not OF_OWNER.isdisjoint(phrase.values("cellar"))
+                return is_of_owner or is_wine
         return False
 
     def _owned_words(self, unknown: Sequence[int]) -> Iterator[str]:
@@ -296,9 +291,10 @@ class _MessageReader:
         opposites = _opposite_steps(self.excluded)
         filters: dict[str, list[str]] = {}
         for name in LIST_FIELDS:
+            unwanted = excluded[name]
             values = [*opposites.get(name, ()), *included[name]]
-            filters[name] = [value for value in values if value not in excluded[name]]
-            filters[f"without_{name}"] = excluded[name]
+            filters[name] = [value for value in values if value not in unwanted]
+            filters[f"without_{name}"] = unwanted
         return filters
 
     def _included_values(self) -> dict[str, list[str]]:
@@ -310,13 +306,12 @@ class _MessageReader:
         is_alcohol_free = "alcohol_free" in included["styles"]
         if is_alcohol_free:
             included["styles"] = ["alcohol_free"]
-        names_style_of_any_colour = not STYLES_OF_ANY_COLOUR.isdisjoint(
-            included["styles"]
-        )
+        styles = included["styles"]
+        has_style_of_any_colour = not STYLES_OF_ANY_COLOUR.isdisjoint(styles)
         for phrase in self.included:
             is_alternative = self._stands_beside_or(phrase) and not is_alcohol_free
-            if is_alternative or not names_style_of_any_colour:
-                included["styles"] += phrase.values("colour")
+            if is_alternative or not has_style_of_any_colour:
+                styles += phrase.values("colour")
             else:
                 included["colours"] += phrase.values("colour")
         return included
@@ -341,19 +336,22 @@ class _MessageReader:
 
     def _dishes(self) -> dict[str, Dish]:
         """Return the dishes by their names in the message; sides only if there is no main dish."""
-        dishes: dict[str, Dish] = {}
+        mains: dict[str, Dish] = {}
+        sides: dict[str, Dish] = {}
         for phrase in self.included:
             numbers = phrase.values("dish")
             if not numbers or phrase in self.allergens:
                 continue
-            dishes[self._dish_name(phrase)] = load_dishes()[int(numbers[0])]
-        mains = {name: dish for name, dish in dishes.items() if not dish.is_side}
-        chosen = [*(mains or dishes).items()]
+            dish = load_dishes()[int(numbers[0])]
+            dishes = sides if dish.is_side else mains
+            dishes[self._dish_name(phrase)] = dish
+        chosen = list((mains or sides).items())
         return dict(chosen[:MAX_VALUES])
 
     def _dish_name(self, phrase: Phrase) -> str:
         """Return a dish as it is written; the name of its row for an inflected adjective."""
-        first, last = self.tokens[phrase.start], self.tokens[phrase.end - 1]
+        first = self.tokens[phrase.start]
+        last = self.tokens[phrase.end - 1]
         # In "zu thailändischem Essen" a word that is no noun says what is eaten.
         has_capitals = load_languages()[self.language].capitalises_nouns
         if has_capitals and not first.is_capitalised:
@@ -378,10 +376,8 @@ class _MessageReader:
         """Return whether the message asks for others; "champagne or another sparkling" does not."""
         or_words = load_grammar().or_words
         for phrase in self.phrases:
-            if (
-                phrase.has_role("others")
-                and self._stem(phrase.start - 1) not in or_words
-            ):
+            stem_before = self._stem(phrase.start - 1)
+            if phrase.has_role("others") and stem_before not in or_words:
                 return True
         return False
 
@@ -485,8 +481,10 @@ def _opposite_steps(excluded: Sequence[Phrase]) -> dict[str, list[str]]:
         unwanted: set[str] = set()
         for phrase in tastes:
             unwanted.update(phrase.values(name))
-        is_not_sweet = name == "sweetness" and "sweet" in unwanted
-        steps = STEPS_IF_NOT_SWEET if is_not_sweet else scale
-        if unwanted:
-            opposites[name] = [step for step in steps if step not in unwanted]
+        if not unwanted:
+            continue
+        steps = scale
+        if name == "sweetness" and "sweet" in unwanted:
+            steps = STEPS_IF_NOT_SWEET
+        opposites[name] = [step for step in steps if step not in unwanted]
     return opposites

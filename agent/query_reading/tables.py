@@ -1,4 +1,4 @@
-"""The tables of what is read in messages: dishes, words, places and grapes, and their pairings.
+"""Load the tables of what is read in messages: dishes, words, places, grapes, and pairings.
 
 A phrase of a table is known by its key, the stems of its words, and has meanings: the fields of a
 request with their values. The field `role` says what a phrase does, such as `not` or `max`.
@@ -54,7 +54,9 @@ def load_dishes() -> tuple[Dish, ...]:
     dishes: list[Dish] = []
     for row in _load_table("dishes").values():
         foods = tuple(row["foods"])
-        dishes.append(Dish(foods, row.get("pairing", foods[0]), row.get("side", False)))
+        pairing = row.get("pairing", foods[0])
+        is_side = row.get("side", False)
+        dishes.append(Dish(foods, pairing, is_side))
     return tuple(dishes)
 
 
@@ -101,23 +103,25 @@ def load_lexicon() -> Mapping[PhraseKey, Mapping[str, Meanings]]:
         for language, phrases in row.phrases.items():
             for phrase in phrases:
                 by_language = lexicon.setdefault(_phrase_key(phrase), {})
-                _add_meanings(by_language.setdefault(language, {}), row.meanings)
+                meanings = by_language.setdefault(language, {})
+                _add_meanings(meanings, row.meanings)
     return lexicon
 
 
-def _add_meanings(known: dict[str, tuple[str, ...]], new: Meanings) -> None:
+def _add_meanings(meanings: dict[str, tuple[str, ...]], new: Meanings) -> None:
     """Add the meanings of a further row to a phrase: roles add up, others are replaced."""
-    roles = (*known.get("role", ()), *new.get("role", ()))
-    known.update(new)
+    roles = meanings.get("role", ()) + new.get("role", ())
+    meanings.update(new)
     if roles:
-        known["role"] = roles
+        meanings["role"] = roles
 
 
 def _phrase_key(phrase: str) -> PhraseKey:
     """Return the key of a phrase; punctuation is part of it only if there are no words."""
     tokens = tokenize(phrase)
     words = [token for token in tokens if token.is_alphanumeric]
-    return tuple(token.stem for token in words or tokens)
+    parts = words or tokens
+    return tuple(token.stem for token in parts)
 
 
 def _dish_rows() -> Iterator[TableRow]:
@@ -130,23 +134,23 @@ def _word_rows() -> Iterator[TableRow]:
     for table in ("words", "places"):
         phrases = _phrases_by_language(table)
         for name, row in _load_table(table).items():
-            meanings = {
-                field: tuple(row[field]) for field in row if field != ANY_LANGUAGE
-            }
+            meanings = {field: tuple(values) for field, values in row.items()}
+            meanings.pop(ANY_LANGUAGE, None)
             yield TableRow(meanings, _phrases_of(name, row, phrases))
 
 
 def _grape_rows() -> Iterator[TableRow]:
     phrases = _phrases_by_language("grapes")
     for name, row in _rows_of("grapes").items():
-        own_names = _phrases_of(name, row, phrases)
-        names = (name, *own_names.pop(ANY_LANGUAGE, ()))
-        yield TableRow({"grapes": (name,)}, {**own_names, ANY_LANGUAGE: names})
+        names = _phrases_of(name, row, phrases)
+        other_names = names.pop(ANY_LANGUAGE, ())
+        names[ANY_LANGUAGE] = (name, *other_names)
+        yield TableRow({"grapes": (name,)}, names)
 
 
 def _phrases_by_language(table: str) -> dict[str, Mapping[str, str]]:
     """Return the phrases of each language for the rows of a table, by the names of the rows."""
-    found: dict[str, Mapping[str, str]] = {}
+    by_language: dict[str, Mapping[str, str]] = {}
     for code, words in load_language_words().items():
         phrases: Mapping[str, str] = getattr(words, table)
         unknown = phrases.keys() - _rows_of(table).keys()
@@ -155,8 +159,8 @@ def _phrases_by_language(table: str) -> dict[str, Mapping[str, str]]:
             raise ValueError(
                 f"{code}/{WORDS_FILE}: data/{table}.toml has no row {rows}"
             )
-        found[code] = phrases
-    return found
+        by_language[code] = phrases
+    return by_language
 
 
 def _phrases_of(
@@ -165,24 +169,31 @@ def _phrases_of(
     phrases_by_language: Mapping[str, Mapping[str, str]],
 ) -> dict[str, tuple[str, ...]]:
     """Return the phrases of a row of a table by language, those of every language last."""
-    found: dict[str, tuple[str, ...]] = {}
+    row_phrases: dict[str, tuple[str, ...]] = {}
     for language, phrases in phrases_by_language.items():
         if name in phrases:
-            found[language] = _split_phrases(phrases[name])
+            row_phrases[language] = _split_phrases(phrases[name])
     if ANY_LANGUAGE in row:
-        found[ANY_LANGUAGE] = _split_phrases(row[ANY_LANGUAGE])
-    return found
+        row_phrases[ANY_LANGUAGE] = _split_phrases(row[ANY_LANGUAGE])
+    return row_phrases
 
 
 def _split_phrases(text: str) -> tuple[str, ...]:
-    phrases = (" ".join(phrase.split()) for phrase in text.split(","))
-    return tuple(filter(None, phrases))
+    """Return the phrases that commas separate; lines may be broken within them."""
+    phrases: list[str] = []
+    for part in text.split(","):
+        words = part.split()
+        if words:
+            phrases.append(" ".join(words))
+    return tuple(phrases)
 
 
 def _rows_of(table: str) -> Mapping[str, Any]:
     """Return the rows of a table by name."""
     rows = _load_table(table)
-    return rows["grape"] if table == "grapes" else rows
+    if table == "grapes":
+        rows = rows["grape"]
+    return rows
 
 
 @cache

@@ -14,13 +14,17 @@ CACHED_TEXTS: Final = 64
 MIN_PLURAL_LETTERS: Final = 4
 """Shorter words are not taken for plurals."""
 TOKEN: Final = pattern(
-    r"[0-9]+(?:[.,'’][0-9]+)*|[A-Za-z]{1,3}[$]|[\p{L}\p{M}\p{Nl}\p{No}]+"
+    r"[0-9]+(?:[.,'’][0-9]+)*"
+    r"|[A-Za-z]{1,3}[$]"
+    r"|[\p{L}\p{M}\p{Nl}\p{No}]+"
     r"|[-–—€$£¥₹₽₩₺₪฿₫₴%°+±~<>=.,;:!?()/\n]"
 )
-"""A number, a dollar sign with its country ("A$"), a word, or a punctuation mark."""
+"""A number ("1'500,00"), a dollar sign with its country ("A$"), a word, or a punctuation mark."""
 CONTRACTED_NOT: Final = pattern(
-    r"(?i)\b(do|does|did|would|could|should|wo|ca|will|is|are|was|has|have)n['’´`]?t\b|\b(can)not\b"
+    r"(?i)\b(do|does|did|would|could|should|wo|ca|will|is|are|was|has|have)n['’´`]?t\b"
+    r"|\b(can)not\b"
 )
+"""A verb with its "not": "don't", "DONT", "cannot"."""
 DASHES: Final = frozenset("-–—")
 AMOUNT_STARTS: Final = frozenset("0123456789€$£")
 
@@ -46,7 +50,7 @@ class Token:
 
 
 def expand_not(text: str) -> str:
-    """Return a text with "don't", "DONT" and "cannot" as two words, of which "not" is one."""
+    """Return a text with its contracted "not" as a word: "do not" for "don't" and "DONT"."""
     return CONTRACTED_NOT.sub(lambda match: f"{match[1] or match[2]} not", text)
 
 
@@ -61,21 +65,25 @@ def tokenize(text: str) -> tuple[Token, ...]:
     for match in TOKEN.finditer(text):
         written = match[0]
         start, end = match.span()
-        joins_words = end < len(text) and text[end] not in AMOUNT_STARTS
-        if written in DASHES and joins_words:
-            continue
-        tokens.append(Token(written, strip_plural(fold(written)), start, end))
+        if written in DASHES:
+            joins_words = end < len(text) and text[end] not in AMOUNT_STARTS
+            if joins_words:
+                continue
+        stem = strip_plural(fold(written))
+        tokens.append(Token(written, stem, start, end))
     return tuple(tokens)
 
 
 def strip_plural(word: str) -> str:
-    """Return a folded word without the most common plural endings; "sans" is no plural of "san"."""
-    if word in all_common_words():
+    """Return a folded word without the most common plural endings: "berry" for "berries"."""
+    if word in all_common_words():  # "sans" is no plural of "san"
         return word
-    if len(word) < MIN_PLURAL_LETTERS or not word.endswith("s") or word.endswith("ss"):
+    if not word.endswith("s") or word.endswith("ss"):
+        return word
+    if len(word) < MIN_PLURAL_LETTERS:
         return word
     if word.endswith("ies") and len(word) > MIN_PLURAL_LETTERS:
-        return word[:-3] + "y"
+        return word.removesuffix("ies") + "y"
     if word.endswith(("shes", "ches", "xes", "zes", "oes")):
-        return word[:-2]
-    return word[:-1]
+        return word.removesuffix("es")
+    return word.removesuffix("s")
