@@ -261,7 +261,10 @@ class Connection:
         )
 
     async def _call(
-        self, tool_name: str, arguments: AnyArguments, run: Run
+        self,
+        tool_name: str,
+        arguments: AnyArguments,
+        run: Run,
     ) -> ToolOutput:
         """Run a tool for the model, and return its result with the evidence in it."""
         text = await self._run_tool(tool_name, arguments, run)

@@ -67,7 +67,10 @@ def _split_rating(text: str) -> tuple[str, str]:
 
 
 def open_bottle(
-    item: CellarItem, at: datetime, rating: str = "", note: str = ""
+    item: CellarItem,
+    at: datetime,
+    rating: str = "",
+    note: str = "",
 ) -> Drink:
     """Return the entry of the drinking history for an opened bottle of an item."""
     return Drink(key=item.key, wine=item.wine, at=at, rating=rating, note=note)

@@ -151,7 +151,10 @@ def count_bottles(bottles: int, wines: int) -> str:
 
 
 def format_items(
-    items: Iterable[CellarItem], year: int, heading: str, limit: int = MAX_SHOWN_ITEMS
+    items: Iterable[CellarItem],
+    year: int,
+    heading: str,
+    limit: int = MAX_SHOWN_ITEMS,
 ) -> str:
     """Return a heading and a line of Markdown for each item, for the first ones if many."""
     listed = list(items)

@@ -72,7 +72,11 @@ class Answer(LookUpResult):
 
 
 async def answer_question(
-    question: str, *, documents: DocumentStore, run: Run, refine: bool = False
+    question: str,
+    *,
+    documents: DocumentStore,
+    run: Run,
+    refine: bool = False,
 ) -> Answer:
     """Answer `question` from the best chunks of `documents`.
 

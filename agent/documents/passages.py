@@ -218,7 +218,11 @@ def content_words(text: str) -> set[str]:
 
 
 async def ask_cheaper_model_first(
-    message: str, run: Run, contract: OutputContract[T], *, chunks: Sequence[Chunk]
+    message: str,
+    run: Run,
+    contract: OutputContract[T],
+    *,
+    chunks: Sequence[Chunk],
 ) -> AgenticResponse[T]:
     """Ask the cheaper model if one document of `chunks` is clearly best.
 

@@ -273,7 +273,11 @@ class QuoteCache:
 
 
 async def find_quotes(
-    query: str, *, documents: DocumentStore, run: Run, cache: QuoteCache | None = None
+    query: str,
+    *,
+    documents: DocumentStore,
+    run: Run,
+    cache: QuoteCache | None = None,
 ) -> Quotes:
     """Return at most 8 verbatim passages that answer `query`, from the retrieved chunks.
 
@@ -309,7 +313,10 @@ async def find_quotes(
 
 
 async def _ask_for_quotes(
-    query: str, chunks: Sequence[Chunk], run: Run, prompt: Prompt
+    query: str,
+    chunks: Sequence[Chunk],
+    run: Run,
+    prompt: Prompt,
 ) -> AgenticResponse[QuotesAnswer]:
     contract = build_quotes_contract(chunks)
     schema = contract.output.schema_text

@@ -122,7 +122,11 @@ def should_refine(server: bool | None, request: bool | None) -> bool:
 
 
 async def refine_question(
-    question: str, *, run: Run, enabled: bool = True, reserved_requests: int = 0
+    question: str,
+    *,
+    run: Run,
+    enabled: bool = True,
+    reserved_requests: int = 0,
 ) -> Refinement:
     """Rewrite `question` for retrieval: one request to the first model, at most 30 s, no retry.
 

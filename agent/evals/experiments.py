@@ -67,7 +67,11 @@ def put_items(
 
 
 async def record_run(
-    api: "LangfuseApi", encoder: "TraceEncoder", dataset: str, run: str, traced: Traced
+    api: "LangfuseApi",
+    encoder: "TraceEncoder",
+    dataset: str,
+    run: str,
+    traced: Traced,
 ) -> Recorded:
     """Record a run as an experiment for each variant, over the items that were traced.
 

@@ -123,7 +123,11 @@ class Variant:
         }
 
     async def _answer(
-        self, result: Result, title: str, message: str, history: Sequence[StoredMessage]
+        self,
+        result: Result,
+        title: str,
+        message: str,
+        history: Sequence[StoredMessage],
     ) -> Reply:
         case_id = result.case.id
         trace_id = trace_id_of("eval", title, self.label, case_id, len(result.traces))

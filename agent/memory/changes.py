@@ -32,7 +32,10 @@ def change_output(action: str, person: Person, **changes: Any) -> ToolOutput:
 
 
 def with_change_notes(
-    reply: Reply, person: Person, message: str, undo_id: int
+    reply: Reply,
+    person: Person,
+    message: str,
+    undo_id: int,
 ) -> Reply:
     """Return the reply with its changes merged, described in notes, and with suggested facts.
 

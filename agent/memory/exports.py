@@ -267,7 +267,11 @@ def _to_drink(row: Row) -> Drink:
     if at.tzinfo is None:
         at = at.replace(tzinfo=UTC)
     return Drink(
-        key=opened.key, wine=opened.wine, at=at, rating=drink.rating, note=drink.note
+        key=opened.key,
+        wine=opened.wine,
+        at=at,
+        rating=drink.rating,
+        note=drink.note,
     )
 
 

@@ -352,7 +352,10 @@ def find_places_tool(search: WebSearch | None = None) -> Tool:
     """Return the tool find_places. Its requests to models count in the turn's usage."""
 
     async def find(
-        category: CategoryName, place: PlaceName, run: Run, wish: Wish = ""
+        category: CategoryName,
+        place: PlaceName,
+        run: Run,
+        wish: Wish = "",
     ) -> ToolOutput:
         """Find wine shops, wine bars, wineries, tastings, restaurants or courses in a place."""
         if not may_drink(run):

@@ -132,7 +132,11 @@ class QueryGenerationFailed(AgentError):
     """The model did not give exactly 10 distinct search queries, even after feedback."""
 
     def __init__(
-        self, message: str, *, retry_count: int, error_types: tuple[str, ...]
+        self,
+        message: str,
+        *,
+        retry_count: int,
+        error_types: tuple[str, ...],
     ) -> None:
         super().__init__(message)
         self.retry_count = retry_count
@@ -171,7 +175,11 @@ class Queries:
 
 
 async def generate_queries(
-    category: str, place: str, *, run: Run, wish: str = ""
+    category: str,
+    place: str,
+    *,
+    run: Run,
+    wish: str = "",
 ) -> Queries:
     """Write 10 distinct queries for a category (see `categories()`) in `place`.
 
@@ -209,7 +217,11 @@ async def generate_queries(
 
 
 async def _ask_model(
-    category: str, place: str, wish: str, run: Run, prompt: Prompt
+    category: str,
+    place: str,
+    wish: str,
+    run: Run,
+    prompt: Prompt,
 ) -> AgenticResponse[SearchQueries]:
     contract = OutputContract(
         SearchQueries,

@@ -96,7 +96,11 @@ CONTRACT: Final = OutputContract(
 
 
 async def read_pictures(
-    downloads: Sequence[Download], run: Run, catalogue: Catalogue, *, left_out: int = 0
+    downloads: Sequence[Download],
+    run: Run,
+    catalogue: Catalogue,
+    *,
+    left_out: int = 0,
 ) -> Attachment:
     """Read the pictures of a message concurrently, within the limits of the run.
 

@@ -202,7 +202,10 @@ class _AdminCommands:
         for chat_id in await self._list_recipients(turn):
             for part in parts:
                 message = OutboxRow(
-                    chat_id=chat_id, html=part.html, follows=part.follows, buttons=[]
+                    chat_id=chat_id,
+                    html=part.html,
+                    follows=part.follows,
+                    buttons=[],
                 )
                 messages.append(message)
             with use_language(language_from_settings(settings.get(chat_id, {}))):

@@ -78,7 +78,10 @@ MAX_OPENED_BUTTONS: Final = 3
 
 
 def buttons_below(
-    turn: Turn, question: Question, reply: Reply, links: CountedLinks | None = None
+    turn: Turn,
+    question: Question,
+    reply: Reply,
+    links: CountedLinks | None = None,
 ) -> ButtonRows:
     """Return all buttons below an answer.
 

@@ -139,7 +139,10 @@ class ChatTurn(Turn):
             self.to = destination(update)
 
     def ask(
-        self, text: str, kind: TurnKind = "chat", transcribe: Transcribe | None = None
+        self,
+        text: str,
+        kind: TurnKind = "chat",
+        transcribe: Transcribe | None = None,
     ) -> Question:
         """Return a question of this turn. `text` is without the name of a command.
 
@@ -149,7 +152,10 @@ class ChatTurn(Turn):
         if self.message_text.startswith("/"):
             trace_input = self.message_text
         return Question(
-            text=text, kind=kind, trace_input=trace_input, transcribe=transcribe
+            text=text,
+            kind=kind,
+            trace_input=trace_input,
+            transcribe=transcribe,
         )
 
     async def load_facts(self) -> Sequence[Fact]:
@@ -406,7 +412,10 @@ async def set_language_of_turn(update: Update, turn: ChatTurn) -> None:
 
 
 def store_setting(
-    turn: ChatTurn, settings: Mapping[str, str], name: str, value: str
+    turn: ChatTurn,
+    settings: Mapping[str, str],
+    name: str,
+    value: str,
 ) -> None:
     """Collect a new value of a setting of the user. `settings` are the current values."""
     if not turn.has_memory or value == settings.get(name):

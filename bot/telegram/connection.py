@@ -207,7 +207,10 @@ def read_update(body: bytes) -> Payload | None:
 
 
 async def fetch_updates(
-    requests: BaseRequest, url: str, accept: AcceptUpdates, sleep: Sleep = asyncio.sleep
+    requests: BaseRequest,
+    url: str,
+    accept: AcceptUpdates,
+    sleep: Sleep = asyncio.sleep,
 ) -> NoReturn:
     """Fetch updates from `url` (getUpdates), and pass them to `accept`. Try again after failures.
 

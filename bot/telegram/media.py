@@ -148,7 +148,10 @@ class _FileDownloads:
 
 
 async def _read_files(
-    files: Sequence[File], downloads: _FileDownloads, run: Run, catalogue: Catalogue
+    files: Sequence[File],
+    downloads: _FileDownloads,
+    run: Run,
+    catalogue: Catalogue,
 ) -> Attachment:
     """Return what the first PDF file contains, or else what the pictures contain."""
 

@@ -192,7 +192,10 @@ async def _remind(
 
 
 async def _reminder_messages(
-    user_id: int, due_items: Sequence[CellarItem], facts: Sequence[Fact], year: int
+    user_id: int,
+    due_items: Sequence[CellarItem],
+    facts: Sequence[Fact],
+    year: int,
 ) -> Sequence[OutboxRow]:
     """Return a reminder in the language of the user, with a button that ends reminders."""
     with use_language(language_from_settings(get_chosen_settings(facts))):

@@ -88,7 +88,11 @@ class _ShownProgress:
     """
 
     def __init__(
-        self, progress: Progress, turn: Turn, to: Destination, draft: CurrentDraft
+        self,
+        progress: Progress,
+        turn: Turn,
+        to: Destination,
+        draft: CurrentDraft,
     ) -> None:
         self.bot = progress.bot
         self.clock = get_running_loop().time

@@ -371,7 +371,10 @@ def picture_above(address: str) -> LinkPreviewOptions:
     If Telegram cannot load the picture, the text appears without it.
     """
     return LinkPreviewOptions(
-        is_disabled=False, url=address, prefer_large_media=True, show_above_text=True
+        is_disabled=False,
+        url=address,
+        prefer_large_media=True,
+        show_above_text=True,
     )
 
 

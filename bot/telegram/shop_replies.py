@@ -123,7 +123,10 @@ async def _pass_to_staff(
 
 
 async def _build_notice(
-    turn: ChatTurn, referral: ReferralRow, message: Message, text: str
+    turn: ChatTurn,
+    referral: ReferralRow,
+    message: Message,
+    text: str,
 ) -> list[OutboxRow]:
     """Return a notice to the writer of a message about what became of it.
 

@@ -67,7 +67,10 @@ async def _may_change(admin_ids: Collection[int], turn: ChatTurn) -> bool:
 
 
 async def _change_named(
-    admin_ids: Collection[int], command: StockCommand, update: Update, turn: ChatTurn
+    admin_ids: Collection[int],
+    command: StockCommand,
+    update: Update,
+    turn: ChatTurn,
 ) -> object:
     """Change the only wine with a name, or ask which one is meant.
 
