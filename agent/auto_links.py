@@ -73,6 +73,7 @@ _PHONE_NUMBER: Final = pattern(
     r"|\(?[0-9]{3,19}\)?(?:[ ./\u00a0\u2010-\u2014-]{1,2}[0-9]{3,9}){0,4}"  # "(555) 123-4567"
 )
 _CARD_NUMBER: Final = pattern(r"[0-9][0-9 -]{11,}[0-9]")
+"""A number of a bank card: "4242 4242 4242 4242"."""
 _END_SYMBOLS: Final = ".:;,('?!`"
 """The characters that do not belong to an address at its end."""
 _CLOSERS: Final = {")": "(", "]": "[", "}": "{"}

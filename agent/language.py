@@ -38,9 +38,11 @@ _SENTENCE_END: Final = pattern(
 )
 _PARAGRAPH_END: Final = pattern(r"\n[ \t]*\n")
 _LAST_SPACE: Final = pattern(r"\s+\S*\Z")
+"""The last white space, with the word behind it."""
 _CONTEXT_CHARS: Final = 80
 """Characters before and after a full stop that decide whether it ends a sentence."""
 _WORD: Final = pattern(r"\p{L}+'?")
+"""A word, with an apostrophe behind it: "l'"."""
 
 
 def split_sentences(text: str) -> list[str]:

@@ -34,7 +34,9 @@ NOTE_SYMBOL: Final = "ⓘ"
 _INLINE_ESCAPES: Final = {ord(char): f"\\{char}" for char in "\\`*_<"}
 _LINE_START_MARKUP: Final = frozenset("#>~+-")
 _ESCAPED: Final = pattern(r"\\([\\`*_<#>~+-])|`([^`]+)`")
+"""A character behind its backslash, or a tag as code: "\\*", "`#wine`"."""
 _NON_URL_CHAR: Final = pattern(r"[\s<>\"\\^`{|}]")
+"""A character that an address has only percent-encoded."""
 
 
 def _mark_invisible(char: str) -> str:

@@ -13,6 +13,7 @@ from agent.languages import load_languages
 from agent.text import Match, Pattern, compose_compatible, fold, pattern
 
 NUMBER: Final = pattern(r"\d+(?:[.,’']\d+|[\u00a0\u202f]\d{3}\b)*")
+"""A number in digits: "1.5", "1'500,00", "20 000"."""
 SEPARATORS_TO_STOPS: Final = str.maketrans(dict.fromkeys(",’'\u00a0\u202f", "."))
 THOUSANDS_DIGITS: Final = 3
 MULTIPLIERS: Final = frozenset({100, 1000})

@@ -29,6 +29,7 @@ _TOKEN: Final = pattern(r"[0-9]+(?:[.,][0-9]{1,2})?|[€$£]|[^\s€$£]+")
 _TIMES: Final = pattern(r"(?is)\A([0-9]{1,3})\s?[x×]\s+(.*)\z")
 """A count and a name: "6 x Barolo"."""
 _PRICE: Final = pattern(r"\A[0-9]{1,5}(?:[.,][0-9]{1,2})?\Z")
+"""A price without its currency: "45", "12,50"."""
 
 
 def parse_cellar_item(text: str) -> CellarItem | None:

@@ -53,6 +53,7 @@ FEEDBACK: Final = FEEDBACK_INTRO + (
     "source in [brackets] after every statement."
 )
 CODE_FENCE: Final = pattern(r"(?s)\A```\w*\n(.*?)\n?```\s*\Z")
+"""An answer that is wrapped as code whole: "```text" above it and "```" below."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

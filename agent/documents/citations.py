@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-from typing import Final
+from typing import Final, NamedTuple
 
 from agent.documents.passages import Chunk, best_passage, content_words, source_line
 from agent.engine.contract import Evidence
@@ -25,14 +25,20 @@ NOT_ENOUGH_PHRASE: Final = "I don't have enough information"
 """A model writes this sentence if the excerpts do not contain the answer."""
 
 CITATION_PATTERN: Final = pattern(r"\[([^\[\]\n]*[\p{L}\p{N}][^\[\]\n]*)\]")
+"""Square brackets with a letter or digit: "[wine/barolo.md]"."""
 LEADING_CITATIONS: Final = pattern(
     r"\A((?:\s*\[[^\[\]\n]+\][.,;]?)+)\s*(?:\Z|[^\P{L}a-z])"
 )
+"""Citations at the beginning of a text, before its end or a new sentence: "[a.md]. [b.md] The"."""
 LIST_MARKER: Final = pattern(r"\A\s*(?:(?:[-*•–]|\d{1,2}[.)])\s+|>\s?)")
+"""The marker of a list item or a quote: "- ", "2) ", "> "."""
 HEADING: Final = pattern(r"\A(?:#{1,6}\s.*|\*\*[^*]+\*\*:?|__[^_]+__:?)\Z")
+"""A line that is a heading: "## Barolo", "**Barolo:**"."""
 SOURCES_LABEL: Final = pattern(r"\A\W*(?:\w+\s?:)?\W*\Z")
+"""The rest of a line of citations without them: "", "- ", "Sources:"."""
 BLANK_LINES: Final = pattern(r"\n{3,}")
 UNSPACED_CITATION: Final = pattern(r"([.!?…。！？])\[")
+"""A full stop with a citation right behind it: "tannic.[a.md]"."""
 SENTENCE_ENDS: Final = tuple(".!?…。！？")
 AROUND_PATHS: Final = " \t`'\"*_"
 """Spaces, quotation marks and Markdown that a model may put around a path."""
@@ -304,12 +310,19 @@ def list_cited(sentence: str, chunks: Sequence[Chunk]) -> list[Chunk]:
     return [chunk for chunk in chunks if chunk.path in cited]
 
 
+class _Passage(NamedTuple):
+    """One or two sentences of a document, by the stems of their content words."""
+
+    path: str
+    stems: frozenset[str]
+
+
 def cite_excerpts(text: str, chunks: Sequence[Chunk]) -> str:
     """Return a text in which each sentence in the words of an excerpt cites it."""
-    passages: list[tuple[str, frozenset[str]]] = []
+    passages = []
     for chunk in chunks:
-        for words in _list_passages(chunk.text):
-            passages.append((chunk.path, words))
+        for stems in _list_passages(chunk.text):
+            passages.append(_Passage(chunk.path, stems))
     lines = []
     for line in text.splitlines():
         sentences = []
@@ -319,7 +332,7 @@ def cite_excerpts(text: str, chunks: Sequence[Chunk]) -> str:
     return "\n".join(lines)
 
 
-def _cite_passage(sentence: str, passages: Iterable[tuple[str, frozenset[str]]]) -> str:
+def _cite_passage(sentence: str, passages: Iterable[_Passage]) -> str:
     """Return a sentence with the citation that it lacks, if it repeats a passage."""
     if CITATION_PATTERN.search(sentence) or not _needs_citation(sentence):
         return sentence
@@ -337,16 +350,12 @@ def _list_passages(text: str) -> tuple[frozenset[str], ...]:
     return (*sentences, *pairs)
 
 
-def _find_repeated(
-    sentence: str, passages: Iterable[tuple[str, frozenset[str]]]
-) -> str:
+def _find_repeated(sentence: str, passages: Iterable[_Passage]) -> str:
     """Return the path of the first passage whose words a sentence repeats; "" if there is none."""
-    words = _content_stems(sentence)
-    if len(words) < MIN_SHARED_WORDS:
-        return ""
-    for path, passage in passages:
-        shared = len(words & passage)
-        if shared >= MIN_SHARED_WORDS and shared >= MIN_SHARED_SHARE * len(words):
+    stems = _content_stems(sentence)
+    min_shared = max(MIN_SHARED_WORDS, MIN_SHARED_SHARE * len(stems))
+    for path, passage_stems in passages:
+        if len(stems & passage_stems) >= min_shared:
             return path
     return ""
 

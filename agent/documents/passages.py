@@ -36,7 +36,9 @@ CHEAPER_MODEL: Final = "quotes"
 """The key, in a turn's models, of the one to ask first if one document is clearly best."""
 
 BLANK_LINE: Final = pattern(r"\n\s*\n")
+"""Parts the paragraphs of a chunk."""
 PROMPT_TAG: Final = pattern(r"(?i)<(/?(?:excerpts|sources|question))\b")
+"""The beginning of a tag of our prompts: "<excerpts", "</question"."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from agent.turn import Fact
 
 MAX_NOTE_CHARS: Final = 200
 STATEMENT_END: Final = pattern(r"[;\n]+")
+"""Parts the statements of a text: "I love Riesling; no oak"."""
 
 
 def parse_facts(text: str) -> tuple[Fact, ...]:

@@ -43,7 +43,9 @@ ADVICE: Final = (
     "check its address, its key and its limits; SearXNG must allow the json format"
 )
 TAG: Final = pattern(r"<[^<>]*>")
+"""A tag of HTML: "<strong>"."""
 SUBDOMAIN: Final = pattern(r"\A(?:(?:www\d?|m|mobile|amp)\.)+")
+"""The subdomains that lead to the same site: "www.", "m."."""
 
 REQUEST_SECONDS: Final = 8.0
 SEARCH_SECONDS: Final = 15.0

@@ -52,12 +52,15 @@ PLURAL_ENDING: Final = text.pattern(
 )
 """Singular and plural endings of some languages."""
 NOT_IN_WORDS: Final = text.pattern(r"[^\p{L}\p{M}\p{N}'’,.\s-]+")
+"""Characters that no name of a place has: the "!" and ":" of search operators."""
 COORDINATE: Final = text.pattern(r"\A-?\d{1,3}[.]\d+,?\z")
+"""A latitude or longitude: "48.2082,", "-16.37"."""
 LIST_MARKER: Final = text.pattern(r"\A(?:[-+*–—•·]\s+|\d{1,2}[.):]\s+)")
 """The bullet or number before a list item."""
 COMMENTARY: Final = text.pattern(r"\A(?:```|#{1,6}\s|.*[:!]\Z)")
 """A line that is not a list item: a fence, a heading, "Here they are:", "Enjoy!"."""
 NON_QUERY_CHARS: Final = text.pattern(r"://|[{}<>|]")
+"""A sign that a text is no query: an address, a tag or JSON."""
 SURROUNDING_CHARS: Final = " ,*_\"'`“”„«»"
 """Quotation marks, commas and Markdown that a model may put around a query."""
 

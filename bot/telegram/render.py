@@ -74,8 +74,11 @@ LAST_OF_ONE_UNIT: Final = "\uffff"
 """The last character that is a single UTF-16 unit. All later ones, such as emojis, are two."""
 
 _FENCE: Final = pattern("`{3,}")
+"""A line above or below code."""
 _BULLET: Final = pattern(r"\A([ \t]*)[-*+][ \t]+(\S)")
+"""The marker of a list item and the character behind it: "- a", "  * b"."""
 _QUOTE: Final = pattern(r"(?P<expandable>\*\*>)(?:[ \t]|\Z)| {0,3}>[ \t]?")
+"""The marker of a quote: "> ", or of an expandable one: "**> "."""
 
 
 def split_messages(markdown: str, limit: int = MAX_MESSAGE_UNITS) -> list[str]:

@@ -47,6 +47,7 @@ MAX_TRIES: Final = 8
 """The maximum number of requests for one message, including those after a 429."""
 BACKOFF: Final = Backoff(first_wait=0.5, max_wait=30.0)
 HTML_TAG: Final = pattern(r"<(/?)([a-z]*)[^>]*>")
+"""A tag, with its slash and its name: "</b>", `<a href="…">`."""
 PROTECTING_TAGS: Final = ("a", "code", "pre")
 """The tags in whose text Telegram does not turn addresses and @names into links."""
 RECORD_SECONDS: Final = 4.0

@@ -31,7 +31,8 @@ PREFIX: Final = "st:"
 
 DIGEST stands for the id of the wine, which may be too long for the data of a button.
 """
-PRICE: Final = pattern(r"(?P<amount>\d{1,6}(?:[.,]\d{1,2})?)")
+PRICE: Final = pattern(r"\d{1,6}(?:[.,]\d{1,2})?")
+"""A price without its currency: "45", "12,50"."""
 CURRENCY_SIGN: Final = pattern(r"\p{Sc}")
 VINTAGES: Final = range(1900, 2101)
 """A whole number in this range is a vintage, not a price, unless it has a currency sign."""
