@@ -205,7 +205,13 @@ def _with_known_characters(text: str) -> str:
     from matplotlib.font_manager import FontProperties, findfont, get_font  # noqa: PLC0415 - slow
 
     known = get_font(findfont(FontProperties())).get_charmap()
-    return "".join(char if ord(char) in known else MISSING for char in text)
+    shown = ""
+    for char in text:
+        if ord(char) in known:
+            shown += char
+        else:
+            shown += MISSING
+    return shown
 
 
 def _write(axes: "Axes", x: float, y: float, text: str, **style: Any) -> None:

@@ -170,7 +170,9 @@ def _split_lines(text: str) -> Iterator[tuple[str, Marks]]:
         elif _FENCE.fullmatch(line):
             open_fence = line
         elif quote := _QUOTE.match(line):
-            mark = EXPANDABLE_QUOTE if quote["expandable"] else QUOTE
+            mark = QUOTE
+            if quote["expandable"]:
+                mark = EXPANDABLE_QUOTE
             yield _BULLET.sub(_format_bullet, line[quote.end() :]), (mark,)
         else:
             yield _BULLET.sub(_format_bullet, line), ()
@@ -197,8 +199,10 @@ def _parse_inline(line: str, block: Marks) -> Iterator[tuple[str, Marks]]:
         marks = (*block, *filter(None, open_marks))
         if token.type == "link_open":
             url = str(token.attrs["href"])
-            is_link = bool(get_domain(url))
-            open_marks.append(TextMark("a", url) if is_link else None)
+            if get_domain(url):
+                open_marks.append(TextMark("a", url))
+            else:
+                open_marks.append(None)
         elif token.nesting > 0:
             open_marks.append(EMPHASIS[token.type])
         elif token.nesting < 0:

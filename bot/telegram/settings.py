@@ -41,15 +41,19 @@ PREFIX: Final = "s:"
 
 Their presses have a queue of their own, so that they need not wait for an answer (see `lane_of`).
 """
-ALOUD, OFF, ON = "aloud", "off", "on"
-"""The setting that has answers to voice messages read aloud, and its values."""
+ALOUD: Final = "aloud"
+"""The setting that has answers to voice messages read aloud."""
+ON: Final = "on"
+OFF: Final = "off"
 TRACES: Final = "traces"
 """The setting of what traces hold: the "words" that a user writes, or only "numbers"."""
 
 STOP_NEWS: Final = "nw:off"
 """The data of the button below a broadcast."""
-DELETE_DATA, KEEP_DATA = ":forget", ":keep"
-"""The data of the buttons of /forget."""
+DELETE_DATA: Final = ":forget"
+"""The data of the button of /forget that deletes all data of the user."""
+KEEP_DATA: Final = ":keep"
+"""The data of the button of /forget that deletes nothing."""
 EXPORT_FILE_NAME: Final = "sommelier.json"
 
 
