@@ -1,6 +1,6 @@
-"""The agent: it thinks, and knows no Telegram and no SQL.
+"""The agent, which answers questions. It knows neither Telegram nor SQL.
 
-These names are enough to use the loop in another bot; `docs/embedding.md` shows how.
+The names below are enough to use the loop in another bot. `docs/embedding.md` shows how.
 """
 
 from agent.engine.contract import Evidence, OutputContract, Part, Show

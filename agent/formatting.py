@@ -1,7 +1,7 @@
-"""Money, dates, sizes and countries as users read them: as their language does, by Babel.
+"""Money, dates, sizes and countries as users read them in their language. Babel formats them.
 
-`format_number` is in `agent.i18n`. A model reads money in one plain form that never changes:
-`format_money_for_model` in `agent.sommelier.wine`.
+`format_number` is in `agent.i18n`. For a model, money always has the same plain form, which
+`format_money_for_model` in `agent.sommelier.vocabulary` makes.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,13 +15,14 @@ from agent.text import fold
 MAX_CACHED_AMOUNTS: Final = 4096
 CENTS: Final = 100
 MILLILITRES: Final = 1_000
-"""In a litre."""
+"""The millilitres in a litre."""
 
 
 def format_money(amount: float, currency: str | None) -> str:
     """Return an amount as users read it: `€18`, `CHF 17.50`, in German `16,50 €`.
 
-    `currency` is an ISO 4217 code; None if it is unknown. A whole amount has no decimals.
+    `currency` is an ISO 4217 code, or None if the currency is unknown. A whole amount has no
+    decimals.
     """
     return _format_money(amount, currency, current_locale())
 
@@ -65,20 +66,24 @@ def _format_money(amount: float, currency: str | None, locale: str) -> str:
 
 
 def _money_pattern(currency: str, locale: str) -> str:
-    """Return CLDR's pattern of an amount with two decimals; `¤` stands for the currency."""
+    """Return CLDR's pattern of an amount with two decimals, in which `¤` is the currency."""
     from babel import Locale  # noqa: PLC0415 - 25 ms
 
     known = Locale.parse(locale)
     pattern: str = known.currency_formats["standard"].pattern
     symbol = known.currency_symbols.get(currency, currency)
-    # CLDR's rule "currencySpacing", which Babel does not apply: `CHF 20` beside `€20`.
+    # Apply CLDR's rule "currencySpacing", which Babel does not: `CHF 20` has a space, `€20` has
+    # not.
     if symbol[-1:].isalpha():
         pattern = pattern.replace("¤#", "¤\u00a0#")
     return pattern
 
 
 def format_date(day: date) -> str:
-    """Return a day: `Nov 28`, in German `28. Nov.`; with the year if it is not the current one."""
+    """Return a day: `Nov 28`, in German `28. Nov.`.
+
+    The year is added if it is not the current one.
+    """
     from babel.dates import format_skeleton  # noqa: PLC0415 - 25 ms
 
     skeleton = "yMMMd"
@@ -89,7 +94,7 @@ def format_date(day: date) -> str:
 
 
 def format_volume(size_ml: int) -> str:
-    """Return the size of a bottle or glass: `375 mL`, or `1.5 L`; in German `1,5 l`."""
+    """Return the size of a bottle or glass: `375 mL`, `1.5 L`, in German `1,5 l`."""
     from babel.units import format_unit  # noqa: PLC0415 - 25 ms
 
     unit = "volume-milliliter"

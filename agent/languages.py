@@ -1,8 +1,8 @@
-"""The languages that the project knows: each is a folder of `languages/`, named by its code.
+"""The languages that the project knows. Each is a folder of `languages/`, named by its code.
 
 A code is that of ISO 639-1, such as "de". Every file in a folder may be missing, and so may every
-entry of a file: what a language lacks is said in English, or is not understood in it.
-`CONTRIBUTING.md` lists the files.
+entry of a file. A sentence that is missing is said in English. A word that is missing is not
+understood in that language. `CONTRIBUTING.md` lists the files.
 """
 
 from collections.abc import Mapping
@@ -22,27 +22,27 @@ ShopTopic = Literal["hours", "address", "delivery", "contact", "staff"]
 
 
 class Injections(StrictModel):
-    """Prompt injections in lower case, as parts of regular expressions.
-
-    `ignore` shortly before `instructions` is an order to forget them, `prompt` asks for them, and
-    `role` gives the model another role.
-    """
+    """The words of prompt injections in lower case, as parts of regular expressions."""
 
     ignore: tuple[str, ...] = ()
+    """The words of an order to forget something, such as "ignore"."""
     instructions: tuple[str, ...] = ()
+    """The words for the instructions of the model. Shortly after `ignore` they are an injection."""
     prompt: tuple[str, ...] = ()
+    """The words that ask for the prompt."""
     role: tuple[str, ...] = ()
+    """The words that give the model another role."""
 
 
 class Claims(StrictModel):
-    """Phrases by which an answer affirms what only a source can know, separated by commas.
+    """Phrases, separated by commas, with which an answer claims what only a source can know.
 
-    `*` stands for any ending, `...` for a few words.
+    `*` stands for any ending, and `...` for a few words.
     """
 
     stock: str
     bottles: str
-    """The words that stand behind the number of bottles in stock."""
+    """The words after the number of bottles in stock."""
     delivery: str
     opening: str
     reservation: str
@@ -53,9 +53,9 @@ class Claims(StrictModel):
     safe: str
     """The words that say that somebody with an allergy may drink a wine."""
     critics: str
-    """The names of critics: a number beside them is a score."""
+    """The names of critics. A number beside such a name is a score."""
     free_of: str
-    """The words before an allergen that a wine is said to lack: "contains no"."""
+    """The words before an allergen that an answer says a wine lacks: "contains no"."""
     asked: str
     """The words beside an allergen that a guest asks about: "contains"."""
     negations: str
@@ -65,24 +65,26 @@ class Claims(StrictModel):
 
 
 class Language(StrictModel):
-    """Holds what is known of a language: the content of its `language.toml`.
+    """What is known of a language, from its `language.toml`.
 
-    Words are written as the language writes them, in lower case, separated by spaces.
+    Words are in lower case and separated by spaces.
     """
 
     locale: str = ""
-    """The locale of CLDR in which numbers are written for users whose app names no country; by
-    default the code of the language."""
+    """The locale of CLDR in which numbers are written for users whose app names no country.
+
+    If it is empty, the locale is the code of the language.
+    """
     has_partial_catalogue: bool = False
-    """True if sentences may be missing in its `messages.po`."""
+    """Whether sentences may be missing in its `messages.po`."""
     stemmer: str = ""
     """The algorithm of snowballstemmer that stems its words."""
     has_compounds: bool = False
-    """True if words are written together, such as "Zwiebelrostbraten"."""
+    """Whether words are written together, such as "Zwiebelrostbraten"."""
     capitalises_nouns: bool = False
-    """True if every noun has a capital, so that a capital makes no name."""
+    """Whether every noun has a capital letter, so that a capital letter does not make a name."""
     common_words: WordSet = frozenset()
-    """The most common words, by which the language is recognised; without them it never is."""
+    """The most common words, by which the language is recognised. Without them it never is."""
     stop_words: WordSet = frozenset()
     """The words that a search of the documents ignores."""
     abbreviations: WordSet = frozenset()
@@ -90,11 +92,12 @@ class Language(StrictModel):
     search_fillers: WordSet = frozenset()
     """Words that do not narrow a search for places, such as "best"."""
     numerals: Mapping[int, WordSet] = {}
-    """The number words of which numbers such as "twenty-four" are composed, by their values."""
+    """The number words by their values. Numbers such as "twenty-four" are composed of them."""
     numeral_joint: str = ""
     """The word that may stand between two number words: "and"."""
     money: Mapping[str, str] = {}
-    """The words for a currency, or for several, whose codes (ISO 4217) are separated by spaces."""
+    """The words for currencies, by their ISO 4217 codes. If a word stands for several currencies,
+    their codes are separated by spaces."""
     score_units: WordSet = frozenset()
     """The units of scores, such as "points"."""
     score_of: tuple[str, ...] = ()
@@ -104,20 +107,23 @@ class Language(StrictModel):
     pronouns: WordSet = frozenset()
     """The pronouns with which a sentence may refer to the one before it, such as "it"."""
     places: Mapping[str, str] = {}
-    """The names of each category of `agent/places/categories.toml`, separated by commas: first as
-    they are searched for; all are understood."""
+    """The names of each category of `agent/places/categories.toml`, separated by commas. The first
+    name is used in searches, and all names are understood."""
     place_searches: Mapping[str, str] = {}
-    """Ten searches for each of these categories, separated by commas, as people of this language
-    type them; without a model the place stands behind each. By default they are in English."""
+    """Ten searches for each of these categories, separated by commas, as people who speak this
+    language type them. Without a model, the place is added at the end of each search. A language
+    without searches uses those in English."""
     shop_questions: Mapping[ShopTopic, str] = {}
-    """Phrases, separated by commas, by which a question is about the shop itself, or asks for its
-    people. A word that ends with * stands for all that begin so. "Open" alone is too little:
-    bottles are open too."""
+    """The phrases of questions about each topic of the shop, separated by commas.
+
+    `*` stands for any ending. A phrase must not fit other questions: "open" alone may be about a
+    bottle.
+    """
     shop_greetings: str = ""
-    """Headings, separated by commas, above the words with which a shop greets its guests."""
+    """The headings, separated by commas, below which a shop greets its guests."""
     injections: Injections = Injections()
     claims: Claims | None = None
-    """Without it, nothing that an answer affirms in this language is found."""
+    """If it is None, no claims of answers in this language are found."""
 
 
 @cache

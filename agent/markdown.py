@@ -1,7 +1,7 @@
-"""The Markdown of replies, and safe embedding of untrusted text in it. No I/O.
+"""The Markdown of replies, and how untrusted text is embedded in it.
 
-Text from models, users, documents and the web is untrusted: `escape` makes it appear literally.
-Only `format_link` makes links, and only the bot itself writes headings, bold type and notes.
+Text from models, users, documents and the web is untrusted. `escape` makes such a text appear
+literally. Only `format_link` makes links. Only the bot itself writes headings, bold type and notes.
 """
 
 import unicodedata
@@ -13,7 +13,7 @@ from agent.text import CharacterMap, pattern
 
 _JOINERS: Final = "\u200c\u200d"
 _FIRST_JOINER_SCRIPT: Final = "\u0590"
-"""The first code point of the scripts and emoji that use joiners."""
+"""The first code point of the scripts and emoji in which joiners have a meaning."""
 _INVISIBLE_CATEGORIES: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
 _VARIATION_SELECTORS: Final = (*range(0xFE00, 0xFE0E), *range(0xE0100, 0xE01F0))
 _BLANK_CHARS: Final = frozenset("\u034f\u115f\u1160\u2800\u3164\uffa0").union(
@@ -22,7 +22,8 @@ _BLANK_CHARS: Final = frozenset("\u034f\u115f\u1160\u2800\u3164\uffa0").union(
 """Characters that are invisible, though their Unicode category is a visible one."""
 _LINE_SEPARATORS: Final = "\v\f\x85\u2028\u2029"
 _PRESENTATION_SELECTORS: Final = "\ufe0e\ufe0f"
-"""These select the text or emoji form of the preceding symbol, and do nothing after a letter."""
+"""Characters that select the text or emoji form of the symbol before them. After a letter they do
+nothing."""
 
 _WEB_SEARCH: Final = "https://duckduckgo.com/?q="
 """The address of a web search, without its query."""
@@ -40,7 +41,7 @@ _NON_URL_CHAR: Final = pattern(r"[\s<>\"\\^`{|}]")
 
 
 def _mark_invisible(char: str) -> str:
-    """Return `char`, or the placeholder of characters that may be invisible."""
+    """Return a character, or the placeholder if the character may be invisible."""
     if char in "\n\t":
         return char
     if unicodedata.category(char) in _INVISIBLE_CATEGORIES:
@@ -59,7 +60,8 @@ def strip_invisible(text: str) -> str:
 
     Joiners are kept in the scripts and emoji that need them. All line endings become line feeds.
     """
-    if _PLACEHOLDER not in text.translate(_WITHOUT_INVISIBLE):  # nearly every text
+    # Nearly every text has no such character, so this is tested first.
+    if _PLACEHOLDER not in text.translate(_WITHOUT_INVISIBLE):
         return text
     lines = text.replace("\r\n", "\n").replace("\r", "\n")
     visible = []
@@ -72,7 +74,7 @@ def strip_invisible(text: str) -> str:
 
 
 def _visible_part(before: str, char: str, after: str) -> str:
-    """Return `char` if it is visible between its neighbours, else a space or an empty string."""
+    """Return a character that is visible between its neighbours, or else a space or nothing."""
     if char in _JOINERS:
         is_visible = min(before, after) >= _FIRST_JOINER_SCRIPT
     elif char in _PRESENTATION_SELECTORS:

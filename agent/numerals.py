@@ -1,7 +1,7 @@
 """Find numbers in prose, in digits and in the words of all languages of `languages/`.
 
-The words of a number make a value one after the other: "twenty-four" is 20 + 4, "vierundzwanzig"
-4 + 20, "quatre-vingt-dix" 4 * 20 + 10, "two hundred" 2 * 100, and "fünfzehn" 5 + 10.
+The value of a number is computed from its words one after the other: "twenty-four" is 20 + 4,
+"vierundzwanzig" 4 + 20, "quatre-vingt-dix" 4 * 20 + 10, "two hundred" 2 * 100, "fünfzehn" 5 + 10.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ SEPARATORS_TO_STOPS: Final = str.maketrans(dict.fromkeys(",’'\u00a0\u202f", ".
 THOUSANDS_DIGITS: Final = 3
 MULTIPLIERS: Final = frozenset({100, 1000})
 ROUND_NUMBER: Final = 10
-"""From here on a smaller number may follow: "twenty-four", "hundred and ten"."""
+"""After a number of at least this, a smaller number may be added: "twenty-four", "sixty-one"."""
 FOUR: Final = 4
 FRENCH_SCORES: Final = frozenset({60, 80})
 """The French numbers to which 10 to 19 are added: "soixante-quinze" is 75."""
@@ -29,7 +29,8 @@ TENS: Final = range(20, 100)
 def parse_number(number: str) -> float:
     """Return the value of digits such as `1.5`, `1,5` or `1'500,00`.
 
-    Three digits after the last separator are thousands (`1.500`), except after a zero (`0.500`).
+    If three digits follow the last separator, they are no decimals: `1.500` is 1500. Only after a
+    zero they are: `0.500` is one half.
     """
     whole, separator, last_part = number.translate(SEPARATORS_TO_STOPS).rpartition(".")
     digits = whole.replace(".", "")
@@ -59,7 +60,7 @@ def _to_digits(match: Match) -> str:
 
 
 class NumberInWords(NamedTuple):
-    """A number in a text of several words: the words from index `start` up to `end`, exclusive."""
+    """A number in a list of words. Its words are those from index `start` to before `end`."""
 
     value: int
     start: int
@@ -67,7 +68,7 @@ class NumberInWords(NamedTuple):
 
 
 def find_number_words(words: Sequence[str]) -> list[NumberInWords]:
-    """Return the numbers that folded words express: 24 for "twenty", "four"."""
+    """Return the numbers that folded words express, such as 24 for ["twenty", "four"]."""
     text = " ".join(words)
     numbers = []
     for match in _numerals().number.finditer(text):
@@ -80,7 +81,7 @@ def find_number_words(words: Sequence[str]) -> list[NumberInWords]:
 
 @dataclass(frozen=True, slots=True)
 class _Number:
-    """A number that is read from `run[start:end]`; its last word is `word`."""
+    """A number that is read from `run[start:end]`, and its last word."""
 
     value: int
     start: int
@@ -108,7 +109,7 @@ def _read_numbers(run: str) -> list[_Number]:
 
 
 def _may_join(first: str, joint: str, second: str) -> bool:
-    """Return True if a word may stand between two: Czech has "pětadvacet", 5 "a" 20."""
+    """Return whether `joint` may join two number words, such as "a" in the Czech "pětadvacet"."""
     joint = joint.strip(" -")
     if not joint:
         return True
@@ -120,7 +121,7 @@ def _may_join(first: str, joint: str, second: str) -> bool:
 
 
 def _join(last: int, value: int, word: str, joint: str) -> int | None:
-    """Return the number that two parts make, or None if a new number begins with the second."""
+    """Return the number that two parts make, or None if the second begins another number."""
     if value in MULTIPLIERS:
         return last * value
     if last == FOUR and word.startswith("vingt"):  # quatre-vingt
@@ -128,7 +129,7 @@ def _join(last: int, value: int, word: str, joint: str) -> int | None:
     if last % 100 == 0:
         may_add = True
     elif last < ROUND_NUMBER:
-        # "Vierundzwanzig" is one number, "between four and twenty" has two.
+        # "Vierundzwanzig" is one number, but "between four and twenty" has two.
         is_one_word = joint == joint.strip()
         is_german_teen = value == ROUND_NUMBER and not joint
         may_add = is_german_teen or (value in TENS and is_one_word)
@@ -163,7 +164,7 @@ def _numerals() -> _Numerals:
     for language in load_languages().values():
         if language.numeral_joint:
             joints.add(fold(language.numeral_joint))
-    # The longest word comes first, since a pattern takes the first that fits.
+    # The longest words come first, because a pattern takes the first alternative that fits.
     any_word = "|".join(sorted(values, key=len, reverse=True))
     any_joint = "|".join(sorted(joints, key=len, reverse=True))
     joint = rf"(?:[\s-]?(?:{any_joint})?[\s-]?)"

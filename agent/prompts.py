@@ -1,7 +1,7 @@
 """Prompts: named, versioned templates, built in or from Langfuse.
 
-The built-in ones are in `prompts.toml`. A replacement of a built-in prompt must have exactly its
-variables, since the callers fill in these and no others.
+The built-in prompts are in `prompts.toml`. A prompt from Langfuse that replaces a built-in one must
+have the same variables, because the callers fill in exactly these.
 """
 
 from collections.abc import Mapping
@@ -41,7 +41,7 @@ def render(prompt: Prompt, **values: str) -> Prompt:
 
 
 def with_instructions(run: Run[Deps], prompt: Prompt, **values: str) -> Run[Deps]:
-    """Return a run for a separate model call: with this prompt as instructions, without history."""
+    """Return a run for a separate request: its instructions are this prompt, without history."""
     return replace(run, instructions=render(prompt, **values), history=())
 
 
@@ -65,7 +65,7 @@ def built_in_prompts() -> Mapping[str, Prompt]:
 
 
 def find_prompt_error(name: str, text: object) -> str | None:
-    """Return why `text` cannot replace the prompt `name`, as a clause; None if it can."""
+    """Return as a clause why `text` cannot replace the prompt `name`, or None if it can."""
     if not isinstance(text, str):
         return "it is a chat prompt; it must be a text prompt"
     if not text.strip():
@@ -73,7 +73,7 @@ def find_prompt_error(name: str, text: object) -> str | None:
     if len(text) > MAX_PROMPT_CHARS:
         return f"it has {len(text)} characters, at most {MAX_PROMPT_CHARS} are allowed"
     if text != strip_unstorable(text):
-        return "it holds a character that no model can be sent"
+        return "it has a character that cannot be sent to a model"
     variables = set(find_variables(text))
     expected = set(find_variables(built_in_prompts()[name].text))
     missing = expected - variables

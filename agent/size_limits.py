@@ -1,13 +1,13 @@
 """Size limits for input from outside: characters, bytes or numbers of items.
 
-Longer text is cut, or refused with a message. The limit of a tool's result is elsewhere
-(`Limits.result_chars`).
+A text over its limit is cut, or refused with a message. The limit of a tool's result is not here,
+but in `Limits.result_chars`.
 """
 
 from typing import Final
 
 MESSAGE_CHARS: Final = 8_000
-"""A user message; messages sent in quick succession are merged and count as one."""
+"""A user message; messages that are joined into one turn count as one."""
 NAME_CHARS: Final = 64
 """The name of a person or a tool. Telegram allows 64 for a person."""
 

@@ -22,7 +22,7 @@ def read_toml(data_type: type[T], file: Path) -> T:
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: it is not valid TOML, or not of this type.
+        ValueError: the file is not valid TOML, or its content is not of this type.
     """
     content = tomllib.loads(file.read_text("utf-8"))
     return TypeAdapter(data_type).validate_python(content)

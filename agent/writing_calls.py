@@ -1,4 +1,4 @@
-"""Calls of tools that may write: each is made at most once in a turn, however often it is tried."""
+"""Make each call of a tool that may write at most once in a turn, also if it is tried again."""
 
 import asyncio
 import json
@@ -22,29 +22,32 @@ MADE_IN_THIS_TRY: Final = (
 
 
 async def _save_nothing(calls: Sequence[str]) -> None:
-    """Keep the calls in memory: no other try of the turn follows."""
+    """Store nothing. This is for turns that are not tried again."""
 
 
 @dataclass(slots=True)
 class WritingCalls:
-    """The calls of a turn that may write. Each is a tool's name and its arguments as JSON.
+    """The calls of a turn to tools that may write.
 
-    `earlier` are those of tries before, which a crash or a correction has ended. `save` stores all
-    calls before the last of them is made.
+    A call is the name of the tool, a space, and the arguments as JSON.
     """
 
     earlier: tuple[str, ...] = ()
+    """The calls of earlier tries, which a crash or a correction of the user has ended."""
     made: list[str] = field(default_factory=list)
+    """The calls of the present try."""
     save: Callable[[Sequence[str]], Awaitable[None]] = _save_nothing
+    """Stores the calls of all tries. It is called before the last of these calls is made."""
     _saving: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """Held while calls are stored: those of one response are made at once, and an older list must
-    not be stored over a newer one."""
+    """Held while calls are stored. The calls of one response are made at the same time, and without
+    this lock an older list of calls could be stored over a newer one."""
 
     async def add(self, tool_name: str, arguments: str) -> None:
-        """Store a call; only then may it be made.
+        """Store a call. The caller may make it only after this.
 
         Raises:
-            ToolError: an earlier try has called the tool, or this one with the same arguments.
+            ToolError: an earlier try has called the tool, or this try has called it with the same
+                arguments.
         """
         call = f"{tool_name} {arguments}"
         for earlier_call in self.earlier:
@@ -58,13 +61,13 @@ class WritingCalls:
             await self.save([*self.earlier, *self.made])
 
     def begin_try(self) -> None:
-        """Regard the calls made so far as those of an earlier try."""
+        """Begin another try: the calls made so far become calls of earlier tries."""
         self.earlier += tuple(self.made)
         self.made = []
 
 
 def once_a_turn(tool: Tool, calls: WritingCalls) -> Tool:
-    """Return a tool that stores each of its calls before it runs, and repeats none of them."""
+    """Return a tool that stores each call before making it, and makes no call twice."""
 
     async def run_once(arguments: BaseModel, run: Run) -> object:
         values: dict[str, Any] = arguments.model_dump(mode="json")

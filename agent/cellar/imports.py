@@ -9,26 +9,30 @@ from agent.cellar.items import find_items_with_room, items_in_stock
 from agent.turn import CellarItem
 
 ImportMode = Literal["replace", "add"]
-"""A file replaces the cellar, so that what is not in it is gone, or is added to it."""
+"""Whether a file replaces the cellar, so that bottles it lacks are removed, or is added to it."""
 TOLD_FACTS: Final = ("drink_from", "drink_until", "note", "place", "bought")
-"""The fields of an item, beside those of its wine, that a file may tell."""
+"""The fields of an item that a file may have, besides those of the wine."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportPlan:
-    """The changes of an import as items with counts to add, and numbers to tell the user.
+    """The changes that an import would make, and the numbers that the user is told.
 
-    `bottles` and `wines` are those of the file; `new`, `changed`, `gone` and `left_out` are numbers
-    of wines.
+    `new`, `changed`, `gone` and `left_out` are numbers of wines.
     """
 
     changes: tuple[CellarItem, ...]
+    """Items whose count is the number of bottles to add; a negative count removes bottles."""
     bottles: int
+    """The number of bottles in the file."""
     wines: int
+    """The number of wines in the file."""
     new: int = 0
     changed: int = 0
     gone: int = 0
+    """The wines of the cellar that are not in the file."""
     left_out: int = 0
+    """The wines for which the cellar has no room."""
     bottles_after: int = 0
     wines_after: int = 0
 
@@ -68,7 +72,7 @@ def make_plan(
 def _find_change(
     item: CellarItem, old: CellarItem | None, mode: ImportMode
 ) -> list[CellarItem]:
-    """Return a listed item with the count to add; nothing if the cellar stays as it is."""
+    """Return the change for a listed item: one item with the count to add, or none."""
     added = item.count
     if old is not None and mode == "replace":
         added -= old.count
@@ -79,7 +83,7 @@ def _find_change(
 
 
 def _tells_more(item: CellarItem, old: CellarItem) -> bool:
-    """Return whether a listed item has facts that the stored one has not."""
+    """Return whether a listed item has facts that the stored item lacks."""
     for name in TOLD_FACTS:
         told = getattr(item, name)
         if told and told != getattr(old, name):

@@ -28,10 +28,10 @@ _RATING: Final = pattern(
 
 
 def read_opened(items: Sequence[CellarItem], line: str) -> tuple[Removal, str, str]:
-    """Return the bottles that a line says were opened, a rating and a note.
+    """Return the bottles that were opened according to a line, the rating and the note.
 
-    A number alone, or before a rating or a note, is that of an item. If the rest is the name of
-    another wine, as in "2 Barolo", both may be meant.
+    A number that stands alone, or before a rating or a note, is the number of an item. If a name
+    follows, as in "2 Barolo", the number may also be a count. Then both items may be meant.
     """
     line = line.strip()
     count, name = parse_removal(line)
@@ -79,9 +79,10 @@ def open_bottle(
 def attach_note(
     items: Sequence[CellarItem], drinks: Sequence[Drink], line: str
 ) -> tuple[Drink, Drink] | None:
-    """Return the last opened bottle that a line rates, before and after; None if it rates none.
+    """Return the opened bottle that a line rates, as it was and with the new rating and note.
 
-    "12 92 lovely" rates the last bottle of item 12. What the line leaves out stays as it was.
+    "12 92 lovely" rates the bottle of item 12 that was opened last. If the line has no rating or no
+    note, the old one is kept. Return None if the line rates no opened bottle.
     """
     number, rest = _split_number(line.strip())
     rating, note = _split_rating(rest)

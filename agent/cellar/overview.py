@@ -68,7 +68,7 @@ def format_overview(items: Sequence[CellarItem], year: int) -> str:
     parts = [translate("cellar_all", count=count), "\n".join(numbers)]
     readiest = []
     for found in index_cellar(items, year):
-        # Nobody is told to drink what is still too young.
+        # Wines that are still too young are not for drinking.
         if found.state != "young":
             readiest.append(found.item)
     if readiest:
@@ -111,7 +111,10 @@ def format_regions(items: Sequence[CellarItem]) -> str:
 def select_view(
     items: Sequence[CellarItem], name: str, year: int
 ) -> Sequence[IndexedItem]:
-    """Return the items of a view: a style, a readiness, `=REGION`, or all by any other name."""
+    """Return the items of a view.
+
+    The name of a view is a style, a readiness or `=REGION`. Any other name stands for all items.
+    """
     indexed = index_cellar(items, year)
     if name in set(Style):
         return [found for found in indexed if found.item.wine.get("style") == name]

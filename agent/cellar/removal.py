@@ -1,7 +1,7 @@
 """Find the bottles that a user wants removed from their cellar, or say why none are clearly meant.
 
-Bottles are named by producer or name, or by the item's id; a vintage alone names none. In doubt,
-nothing is removed: bottles of the wrong wine would be lost without anybody noticing.
+Bottles are named by producer or name, or by the id of the item. A vintage alone does not name them.
+In doubt, nothing is removed, because nobody would notice that bottles of the wrong wine are gone.
 """
 
 from collections.abc import Sequence
@@ -26,11 +26,11 @@ from agent.turn import CellarItem
 
 MAX_CANDIDATES: Final = 10
 MIN_WORD_CHARS: Final = 2
-"""Shorter words name no wine: the "d" of "Barbera d'Alba"."""
+"""Shorter words do not name a wine, such as the "d" of "Barbera d'Alba"."""
 NUMBER_SIGN: Final = "#"
-"""A user may write it before the number of an item: "#12"."""
+"""The sign that a user may write before the number of an item: "#12"."""
 _COUNTED: Final = pattern(r"(?s)([1-9][0-9]{0,2})\s+(.+)")
-"""A count of at most `MAX_BOTTLES`, and a name: "2018" alone is no count."""
+"""A count of at most `MAX_BOTTLES`, and a name. "2018" alone is not a count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class TooFew:
 
 @dataclass(frozen=True, slots=True)
 class Unclear:
-    """The items that may be meant: several that fit equally, or some that fit in part."""
+    """The items that may be meant: several that fit equally well, or some that fit partly."""
 
     items: tuple[CellarItem, ...]
 
@@ -73,10 +73,10 @@ def parse_removal(text: str) -> tuple[int, str]:
 
 
 def find_item_to_remove(items: Sequence[CellarItem], name: str, count: int) -> Removal:
-    """Return the removal of `count` bottles of the wine that `name` says, or why there is none.
+    """Return the removal of `count` bottles of the wine that `name` means, or why there is none.
 
-    `name` is the id of an item, or words of its label. All of its words must fit one item alone,
-    at least one of them by producer or name, and its year must be the vintage if that is known.
+    `name` is the id of an item, or words of its label. Exactly one item must fit all of the words.
+    At least one word must be in its producer or name. If its vintage is known, a year must be that.
     """
     name = name[: 2 * MAX_NAME_CHARS].strip()
     candidates, is_sure = _find_candidates(items, name)
@@ -93,7 +93,7 @@ def find_item_to_remove(items: Sequence[CellarItem], name: str, count: int) -> R
 def _find_candidates(
     items: Sequence[CellarItem], name: str
 ) -> tuple[Sequence[CellarItem], bool]:
-    """Return the items that a name may mean, and whether all of its words fit them."""
+    """Return the items that a name may mean, and whether they fit all words of the name."""
     if name.startswith((CELLAR_PREFIX, NUMBER_SIGN)):
         item = find_item_by_id(items, name.removeprefix(NUMBER_SIGN))
         if item is None:
@@ -137,7 +137,7 @@ class _WrittenName:
         return not self.words.isdisjoint(_name_words(wine))
 
     def fits(self, wine: Wine, size: str) -> bool:
-        """Return whether the wine has all words, in its name or in what else is known of it."""
+        """Return whether all words are in the name of the wine or in other facts about it."""
         facts = (
             wine.appellation,
             wine.region,
@@ -164,7 +164,10 @@ def _name_words(wine: Wine) -> frozenset[str]:
 
 
 def identifying_words(text: str) -> frozenset[str]:
-    """Return the words of a text, except years, generic words and the common ones of languages."""
+    """Return the words of a text that can identify a wine.
+
+    Years, the generic words of labels and the common words of all languages cannot.
+    """
     words = set()
     for word in split_words(text):
         singular = strip_plural(word)

@@ -1,7 +1,8 @@
-"""Know questions to the shop itself: opening hours, address, delivery, contact, its people.
+"""Recognize questions about the shop itself: opening hours, address, delivery, contact, its people.
 
-Who wants to talk to its people is offered a button, by a tool of the model or because the message
-says so. It sends nothing: it lets the user see and send their question.
+A user who wants to talk to the people of the shop is offered a button, either by a tool of the
+model or because the message asks for them. The button itself sends nothing. It shows the question
+to the user, who can then send it.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -19,9 +20,9 @@ from agent.turn import StaffOffer, has_stored_user
 SHOP_DOCUMENT: Final = "shop.md"
 """The name of the owner's document about the shop."""
 CONTACT: Final = "contact"
-"""The topic of how the shop is reached; a question of this one word asks for it."""
+"""The topic of how to reach the shop."""
 ONLY_OF_SHOP: Final = frozenset({"hours", "address"})
-"""The topics that no other document answers: "when are you open?" is not about bottles."""
+"""The topics that no document about wine answers. "When are you open?" is not about bottles."""
 STAFF: Final = "staff"
 """The topic of questions that ask for a person: "Can I talk to someone?"."""
 ANY_ENDING: Final = "*"
@@ -69,7 +70,7 @@ def asks_for_staff(text: str) -> bool:
 
 
 def find_shop_topics(questions: Iterable[str]) -> frozenset[str]:
-    """Return what questions ask about the shop, such as its hours; empty if nothing."""
+    """Return the topics of the shop that questions are about, such as its hours."""
     topics: set[str] = set()
     for question in questions:
         topics.update(_find_topics(question))
@@ -80,9 +81,10 @@ def find_shop_topics(questions: Iterable[str]) -> frozenset[str]:
 
 
 def find_greeting(chunks: Sequence[Chunk], language: str) -> str:
-    """Return what the owner says in a language to greet guests, or "".
+    """Return the greeting of the owner in a language, or "" if there is none.
 
-    It stands in the document about the shop, below a heading such as "Welcome" or "Willkommen".
+    The greeting is the text in the document about the shop below a heading such as "Welcome" or
+    "Willkommen".
     """
     headings = load_languages()[language].shop_greetings.split(",")
     names = [split_words(heading) for heading in headings]
@@ -112,7 +114,7 @@ def _find_topics(text: str) -> Iterator[str]:
 
 @cache
 def _phrases() -> Mapping[str, Sequence[str]]:
-    """Return the phrases of all languages by topic, with the spaces around their words."""
+    """Return the phrases of all languages by topic, with a space before and after each phrase."""
     phrases: dict[str, list[str]] = {}
     for language in load_languages().values():
         for topic, row in language.shop_questions.items():
@@ -122,7 +124,10 @@ def _phrases() -> Mapping[str, Sequence[str]]:
 
 
 def _pad(phrase: str) -> str:
-    """Return a phrase with the spaces around its words, but for one where it has any ending."""
+    """Return a phrase with a space before and after it.
+
+    A phrase that may have any ending ("deliver*") has no space after it.
+    """
     phrase = phrase.strip()
     words = " ".join(split_words(phrase.removesuffix(ANY_ENDING)))
     if phrase.endswith(ANY_ENDING):

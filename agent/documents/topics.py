@@ -1,4 +1,4 @@
-"""Find what a question is about, to tell which passages of the documents speak of it.
+"""Find the topics of a question, to tell which passages of the documents are about it.
 
 The topics of a question are its content words. The `topics` of each language translate wine terms
 for English documents.
@@ -20,30 +20,30 @@ MIN_TOPIC_SHARE: Final = 0.5
 MIN_STEM_LETTERS: Final = 3
 """The minimum length of the beginning of a word that stands for a topic: "reif*"."""
 MIN_FOREIGN_LETTERS: Final = 6
-"""The minimum length of a term of another language, with its "*"."""
+"""The minimum length of a term, with its "*", that counts in questions of another language too."""
 CONTENT_ROLES: Final = frozenset({"estate", "kind", "name", "small_talk"})
 """The roles of phrases that may be what a question is about: "what is a domaine?"."""
 PROPER_NAME_FIELDS: Final = ("regions", "grapes", "countries")
 
 Synonyms = tuple[str, ...]
-"""Synonyms for a topic of a question; a text that contains one of them mentions the topic."""
+"""Synonyms for a topic of a question. A text that has one of them mentions the topic."""
 
 MEANING: Final[Synonyms] = ("mean", "means", "meaning")
-"""The topic of a question such as "what does tannin mean?", which is about tannin."""
+"""The words of "what does tannin mean?" that are a topic only if the question has no other."""
 
 
 class Topics(NamedTuple):
-    """The topics of a question in English, and a topic for each of its content words.
-
-    `names` are those in English that are grapes, regions or countries.
-    """
+    """The topics of a question."""
 
     english: Sequence[Synonyms]
+    """The topics in English."""
     words: Sequence[Synonyms]
+    """A topic for each content word of the question, in its own language."""
     names: Sequence[Synonyms] = ()
+    """The topics in English that are grapes, regions or countries."""
 
     def list_queries(self, question: str) -> list[str]:
-        """Return the queries of a search for a question: itself, and its topics in English."""
+        """Return the queries by which to search: the question, and its topics in English."""
         if not self.english:
             return [question]
         return [question, " ".join(map(" ".join, self.english))]
@@ -51,7 +51,8 @@ class Topics(NamedTuple):
     def are_in(self, text: str) -> bool:
         """Return whether a text is about the topics.
 
-        It mentions half of those in English; if there is none, it has every word of the question.
+        The text must mention half of the topics in English. If there are none, it must have all
+        content words of the question.
         """
         if self.english:
             return find_topic_share(self.english, text) >= MIN_TOPIC_SHARE
@@ -82,7 +83,7 @@ def find_share_on_topic(heading: str, topics: Sequence[Synonyms]) -> float:
 
 
 def find_topics(question: str, language: str) -> Topics:
-    """Return what a question in a language is about."""
+    """Return the topics of a question in a language."""
     tokens = tokenize(question)
     phrases = find_phrases(tokens, language)
     names = []
@@ -108,7 +109,10 @@ def find_topics(question: str, language: str) -> Topics:
 
 
 def _find_term(word: str, language: str) -> Synonyms | None:
-    """Return the English words for a wine term by the longest key that fits it, or None."""
+    """Return the English words for a wine term, or None if the word is not a wine term.
+
+    If several keys such as "reif*" fit the word, the longest counts.
+    """
     terms = _load_terms(language)
     if word in terms:
         return terms[word]
@@ -123,7 +127,10 @@ def _find_term(word: str, language: str) -> Synonyms | None:
 def _content_words(
     tokens: Sequence[Token], phrases: Sequence[Phrase], language: str
 ) -> Iterator[str]:
-    """Yield the words in the form of `split_words`, without common and grammatical ones."""
+    """Yield the words that have a meaning of their own, in the form of `split_words`.
+
+    Common words and grammatical words are left out.
+    """
     grammar: set[int] = set()
     for phrase in phrases:
         if not CONTENT_ROLES.issuperset(phrase.values("role")):
@@ -133,7 +140,7 @@ def _content_words(
         word = "".join(split_words(token.written)[:1])
         if len(word) < MIN_TOPIC_LETTERS or word.isdecimal() or word in common:
             continue
-        # A grammatical word may be a wine term: "which glass".
+        # A grammatical word may also be a wine term, such as "glass" in "which glass".
         if index not in grammar or _find_term(word, language) is not None:
             yield word
 
@@ -142,7 +149,8 @@ def _content_words(
 def _load_terms(language: str) -> Mapping[str, Synonyms]:
     """Return the English words for each wine term that a user of a language may write.
 
-    Those of other languages are there if they are long: "mond*" is no mouth in Italian.
+    Long terms of other languages are among them. Short terms are not, because they may be the
+    beginning of another word: "mond*" means mouth in Dutch, but not in Italian.
     """
     terms: dict[str, Synonyms] = {}
     for code, table in load_language_words().items():

@@ -1,6 +1,7 @@
 """Read and write data sets of Langfuse, and record evaluation runs as experiments over them.
 
-The client's calls block on the network; they raise errors of HTTP and of the client.
+The calls of Langfuse's client block while they wait for the network. They raise errors of HTTP and
+of the client.
 """
 
 import asyncio
@@ -17,24 +18,25 @@ if TYPE_CHECKING:
     from agent.tracing.encoding import EncodedItem, TraceEncoder
 
 Traced = Mapping[str, Mapping[str, Sequence[TraceRecord]]]
-"""The traces of each item of each variant; the last one has the scores."""
+"""The traces by variant and item. The last trace of an item has the scores."""
 
 
 @dataclass(slots=True)
 class Recorded:
-    """Count the items and scores of a run that a server took, and keep the experiment's link.
-
-    `refused` has the server's words for each item and score that it refused.
-    """
+    """The result of recording a run on a server."""
 
     items: int = 0
+    """The number of items that the server has accepted."""
     scores: int = 0
+    """The number of scores that the server has accepted."""
     refused: list[str] = field(default_factory=list)
+    """The reason of the server for each item and score that it has refused."""
     url: str = ""
+    """The address of the experiment."""
 
 
 def items_of(encoder: "TraceEncoder", dataset: str) -> list[Any]:
-    """Return the client's items of a data set that are not archived, in Langfuse's order."""
+    """Return the items of a data set that are not archived, in the order of Langfuse."""
     items = encoder.client.get_dataset(dataset).items
     return [item for item in items if item.status == "ACTIVE"]
 
@@ -73,7 +75,7 @@ async def record_run(
     run: str,
     traced: Traced,
 ) -> Recorded:
-    """Record a run as an experiment for each variant, over the items that were traced.
+    """Record a run as one experiment for each variant. An experiment has the traced items.
 
     Raises:
         Unavailable: the server does not answer.
@@ -98,7 +100,7 @@ async def record_run(
 async def _send_item(
     api: "LangfuseApi", encoded: "EncodedItem", recorded: Recorded
 ) -> None:
-    """Send an item with its scores, and count what the server took."""
+    """Send an item with its scores, and count what the server has accepted."""
     if encoded.url:
         recorded.url = encoded.url
     try:

@@ -1,8 +1,9 @@
 """The buttons below an answer, and what each changes in the search that made the answer.
 
-A button sends its sentence as if the user had written it, which is what a model answers. Without a
-model the sentence stands for filters. It is found again in the stored conversation, so that later
-messages build on it; beside it only the label of the button is understood.
+A button sends a sentence as if the user had written it. A model answers this sentence. Without a
+model, the sentence is recognized and changes filters. It is stored in the conversation like any
+other message, so later messages build on it. A user may also type the label of the button, but no
+other wording is recognized.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,11 +20,14 @@ from agent.text import split_words
 
 CENT: Final = 0.01
 MAX_SENTENCE_CHARS: Final = 60
-"""More than the longest of these sentences has."""
+"""Only the beginning of a message is compared. All sentences of buttons are shorter than this."""
 
 
 class FollowUp(StrEnum):
-    """Names what a button below an answer asks for: `wish_…` are their sentences."""
+    """The wishes of the buttons below an answer.
+
+    In the catalogues, `wish_…` is the sentence of a button, and `next_…` is its label.
+    """
 
     CHEAPER = "cheaper"
     LIGHTER = "lighter"
@@ -34,9 +38,10 @@ class FollowUp(StrEnum):
 
 
 def find_follow_up(text: str) -> FollowUp | None:
-    """Return the follow-up whose sentence, or whose label of a button, the text is."""
+    """Return the follow-up whose sentence or label is the text, or None."""
     simplified = _simplify(text)
-    for follow_up in FollowUp:  # as the user's country says it: "Por quê?" in Brazil
+    # First compare with the wording of the user's country, such as "Por quê?" in Brazil.
+    for follow_up in FollowUp:
         for name in (f"wish_{follow_up}", f"next_{follow_up}"):
             if simplified == _simplify(translate(name)):
                 return follow_up
@@ -54,14 +59,14 @@ def _follow_ups_by_sentence() -> Mapping[str, FollowUp]:
 
 
 def _simplify(text: str) -> str:
-    """Return the words of a text: who types "why ?" means the button."""
+    """Return the words of a text without punctuation: "why ?" is the same as "Why?"."""
     return " ".join(split_words(text[:MAX_SENTENCE_CHARS]))
 
 
 def apply_follow_up(
     request: Request, follow_up: FollowUp, shown: Sequence[Wine]
 ) -> Request:
-    """Return the request with filters that compare with the wines shown last."""
+    """Return the request with the filter of a follow-up, compared with the wines shown last."""
     match follow_up:
         case FollowUp.CHEAPER:
             return _cheaper(request, shown)
@@ -80,7 +85,10 @@ def apply_follow_up(
 
 
 def _cheaper(request: Request, shown: Sequence[Wine]) -> Request:
-    """Return the request with a price below that of all wines shown, instead of its own price."""
+    """Return the request with a limit below the lowest price that was shown.
+
+    The limit replaces the prices of the request.
+    """
     priced = [wine for wine in shown if wine.price is not None]
     if not priced:
         return request
@@ -95,7 +103,7 @@ def _cheaper(request: Request, shown: Sequence[Wine]) -> Request:
 
 
 def _lower_steps(scale_name: str, shown: Sequence[str]) -> tuple[str, ...]:
-    """Return the steps of a scale below all shown ones, or its lowest one."""
+    """Return the steps of a scale below all that were shown, or else the lowest step."""
     scale = SCALES[scale_name]
     middle = len(scale) // 2
     lowest = min(map(scale.index, shown), default=middle)
@@ -103,7 +111,7 @@ def _lower_steps(scale_name: str, shown: Sequence[str]) -> tuple[str, ...]:
 
 
 def _higher_steps(scale_name: str, shown: Sequence[str]) -> tuple[str, ...]:
-    """Return the steps of a scale above all shown ones, or its highest one."""
+    """Return the steps of a scale above all that were shown, or else the highest step."""
     scale = SCALES[scale_name]
     middle = len(scale) // 2
     highest = max(map(scale.index, shown), default=middle)

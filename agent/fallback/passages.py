@@ -19,9 +19,9 @@ MAX_PASSAGE_CHARS: Final = 700
 async def find_passage(
     question: str, language: str, documents: DocumentStore
 ) -> Chunk | None:
-    """Return the passage that answers a question best, or None if none mentions its topics.
+    """Return the passage that answers a question best, or None if no document is about it.
 
-    The chunk is cut to the part that answers.
+    The passage is a chunk of a document, cut to the part with the answer.
     """
     shop_topics = find_shop_topics([question])
     if shop_topics:
@@ -40,7 +40,8 @@ async def find_passage(
         headings = f"{chunk.title} {chunk.location}"
         share_of_headings = find_topic_share(all_topics, headings)
         share_of_title = find_topic_share(all_topics, chunk.title)
-        # Who asks what tannin is wants "What tannin is", not "Tannin and food".
+        # A user who asks what tannin is wants the section "What tannin is", and not "Tannin and
+        # food". So the share of the heading that is about the topic counts, too.
         on_topic = 0.0
         if share_of_title or len(topics.words) == 1:
             on_topic = find_share_on_topic(chunk.location, all_topics)

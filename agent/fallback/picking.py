@@ -1,6 +1,7 @@
-"""Find which of the wines shown last a message is about: "show me the second".
+"""Find which of the wines shown last a message is about.
 
-A wine may be named, too: "more about the Barolo".
+The message may say the place of a wine ("show me the second") or its name ("more about the
+Barolo").
 """
 
 from collections.abc import Sequence
@@ -13,7 +14,7 @@ from agent.text import split_words
 
 
 def pick_shown_wine(request: Request, shown: Sequence[Wine]) -> Wine | None:
-    """Return the wine that a message is about, of those shown last; None if it is about others."""
+    """Return the one of the shown wines that a message is about, or None if it is about others."""
     has_wish = request.dishes or request.wants_others
     if has_wish or not PRICE_FIELDS.isdisjoint(request.filters):
         return None
@@ -25,7 +26,10 @@ def pick_shown_wine(request: Request, shown: Sequence[Wine]) -> Wine | None:
 
 
 def _get_at(shown: Sequence[Wine], position: int) -> Wine | None:
-    """Return the wine at a position, the first at 1 and the last at -1; None if there is none."""
+    """Return the wine at a position, or None if there is none.
+
+    Position 1 is the first wine, and -1 is the last.
+    """
     if abs(position) > len(shown):
         return None
     if position > 0:
@@ -34,7 +38,7 @@ def _get_at(shown: Sequence[Wine], position: int) -> Wine | None:
 
 
 def _find_named(text: str, shown: Sequence[Wine]) -> Wine | None:
-    """Return the only wine whose label has the most words of a text; None if there are several."""
+    """Return the wine whose label has the most words of a text, or None if several have as many."""
     words = {*split_words(text)} - all_common_words()
     most = 0
     named: list[Wine] = []

@@ -17,14 +17,15 @@ from agent.sommelier.queries import get_pairing
 from agent.sommelier.wine import Wine
 
 UNREMARKABLE: Final = "medium"
-"""The tannin and acidity that is no reason to choose a wine."""
+"""The tannin or acidity that is no reason to choose a wine."""
 STRUCTURE_FIELDS: Final = ("tannins", "acidities")
 
 
 def describe_fit(wine: Wine, request: Request) -> str:
-    """Return what a wine has of a wish and of the pairing of its dish: "Full-bodied · lamb · €12".
+    """Return the parts of a wish that a wine meets, such as "Full-bodied · lamb · €12".
 
-    If it is nothing that can be named, return the kind of the wine.
+    What suits the dish of the wish counts as a part of it. If there is nothing to name, the result
+    is the kind of the wine.
     """
     pairing = load_pairings().get(get_pairing(request), {})
     wanted = {**pairing, **request.inclusions}

@@ -1,4 +1,4 @@
-"""Find the facts that a user wants forgotten; in doubt, none."""
+"""Find the facts that a user wants forgotten. In doubt, no fact is found."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -8,14 +8,15 @@ from agent.sommelier.filters import parse_taste
 from agent.turn import Fact
 
 MIN_SHARE: Final = 0.5
-"""More than this share of the words must agree, of the shorter text."""
+"""More than this share of the words of the shorter text must be in the other text."""
 
 
 def find_meant_facts(text: str, facts: Sequence[Fact]) -> tuple[Fact, ...]:
-    """Return those of some facts of one kind that a text means; a budget is always meant.
+    """Return the facts that a text means, among facts of one kind.
 
-    A fact is named by what it filters ("Syrah"), or else by the words in which it was told. Common
-    words ("the", "wine") name none. Of several, those with the most words in common are meant.
+    A text names a fact by what the fact filters ("Syrah"), or else by the words in which the user
+    told the fact. Common words ("the", "wine") do not count. If a text names several facts, the
+    ones with the most words in common are meant. There is only one budget, so it needs no name.
     """
     filter_words: dict[Fact, frozenset[str]] = {}
     original_words: dict[Fact, frozenset[str]] = {}
@@ -41,7 +42,7 @@ def _filter_values(fact: Fact) -> list[str]:
 def _most_similar(
     words: frozenset[str], words_by_fact: Mapping[Fact, frozenset[str]]
 ) -> tuple[Fact, ...]:
-    """Return the facts that have the most of some words, if they have enough of them."""
+    """Return the facts that have the most of some words, if these are enough words."""
     counts: dict[Fact, int] = {}
     for fact, own_words in words_by_fact.items():
         common = len(words & own_words)

@@ -16,9 +16,9 @@ from agent.query_reading.tokens import Token
 LISTING_MARKS: Final = CLAUSE_ENDS | frozenset(":-")
 """The marks that may stand in a clause that only lists allergens."""
 WINE_FIELDS: Final = frozenset({"styles", "colour", "grapes", "countries", "regions"})
-"""The fields of phrases that describe a wine, so that no allergen is listed across them."""
+"""The fields of phrases that describe a wine. Such a phrase ends a list of allergens."""
 MAX_DISTANCE: Final = 5
-"""The maximum number of tokens between an allergy and what it names, or between two of these."""
+"""The most tokens between the word for an allergy and an allergen, or between two allergens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +32,11 @@ class AllergyReader:
     """The indices of the tokens of each clause, from left to right."""
 
     def find_allergens(self) -> list[Phrase]:
-        """Return the phrases that name what somebody is allergic to; empty without an allergy.
+        """Return the phrases that name what somebody is allergic to.
 
-        Allergens that are no dishes ("sulphites") always count. If no allergy has anything beside
-        it ("Fish tonight. I am allergic to it"), others count unless they are introduced as dishes.
+        Without a word for an allergy, there are none. Otherwise allergens that are no dishes
+        ("sulphites") always count. If no allergen stands beside a word for an allergy ("Fish
+        tonight. I am allergic to it"), all allergens count that are not introduced as dishes.
         """
         if not any(phrase.has_role("allergy") for phrase in self.phrases):
             return []
@@ -52,7 +53,7 @@ class AllergyReader:
         """Return the allergens beside the allergies of the message."""
         named: list[Phrase] = []
         for clause in self.clauses:
-            # "Allergic to milk. Also eggs.": a clause may go on with the one before it.
+            # A clause may continue the list of the clause before: "Allergic to milk. Also eggs."
             if named and self._only_lists_allergens(clause):
                 named += self._allergens_in(clause)
             else:
@@ -60,7 +61,7 @@ class AllergyReader:
         return named
 
     def _find_in_clause(self, clause: range) -> list[Phrase]:
-        """Return what the allergies of a clause name: before them ("egg allergy") or after them."""
+        """Return the allergens in a clause before its allergies ("egg allergy") or after them."""
         phrases = phrases_in(self.phrases, clause)
         found: list[Phrase] = []
         for index, allergy in enumerate(phrases):
@@ -69,7 +70,7 @@ class AllergyReader:
             before = phrases[:index][::-1]
             after = phrases[index + 1 :]
             named: list[Phrase] = []
-            # "Egg allergy, fish allergy": what an earlier allergy names is not named again.
+            # In "egg allergy, fish allergy", the egg belongs to the first allergy only.
             is_taken = before[:1] == found[-1:]
             if is_taken or not self._is_right_before(allergy, before):
                 named = self._find_beside(allergy, after)
@@ -79,7 +80,7 @@ class AllergyReader:
     def _find_beside(
         self, allergy: Phrase, candidates: Sequence[Phrase]
     ) -> list[Phrase]:
-        """Return the nearest allergen, and those that are listed with it.
+        """Return the nearest allergen, and the allergens that are listed with it.
 
         The candidates are the other phrases on one side of the allergy, the nearest first.
         """
@@ -95,7 +96,8 @@ class AllergyReader:
             names_dish = not grammar.food_prepositions.isdisjoint(between)
             if names_dish or len(between) > MAX_DISTANCE:
                 break
-            # "A white for fish, egg allergy", but "somebody with a fish and egg allergy".
+            # The fish is a dish in "a white for fish, egg allergy", and an allergen in "somebody
+            # with a fish and egg allergy".
             is_joined = not between or not grammar.joining_words.isdisjoint(between)
             if self._is_introduced_as_dish(phrase) and not is_joined:
                 break
@@ -111,7 +113,7 @@ class AllergyReader:
         return nearest.end == allergy.start and bool(nearest.values("allergen"))
 
     def _is_introduced_as_dish(self, phrase: Phrase) -> bool:
-        """Return True if one of the two words before a phrase introduces it as a dish."""
+        """Return whether one of the two words before a phrase introduces it as a dish."""
         words_before = self.tokens[max(0, phrase.start - 2) : phrase.start]
         prepositions = load_grammar().food_prepositions
         return any(token.stem in prepositions for token in words_before)

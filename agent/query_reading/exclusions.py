@@ -22,7 +22,7 @@ CLAUSE_ENDS: Final = frozenset(".;!?\n()")
 
 
 def split_clauses(tokens: Sequence[Token], phrases: Sequence[Phrase]) -> list[range]:
-    """Return the indices of the tokens of each clause; "but" begins a new one."""
+    """Return the indices of the tokens of each clause. The word "but" begins a new clause."""
     boundaries = {0, len(tokens)}
     for index, token in enumerate(tokens):
         if token.stem in CLAUSE_ENDS:
@@ -44,7 +44,11 @@ class ExclusionReader:
     """The indices of the tokens of each clause, from left to right."""
 
     def find_excluded(self) -> list[Phrase]:
-        """Return the excluded phrases: those after a negation, or else those before it."""
+        """Return the phrases that the message excludes.
+
+        A negation excludes the phrases after it ("no Merlot"), or else those before it ("Merlot
+        lieber nicht").
+        """
         if not any(phrase.has_role("not") for phrase in self.phrases):
             return []
         excluded: list[Phrase] = []
@@ -74,7 +78,8 @@ class ExclusionReader:
         excluded: list[Phrase] = []
         for phrase in candidates:
             if not _excludable_fields(phrase):
-                # "Do not show me reds" is one negation; "no reds, show me whites" is not.
+                # "Do not show me reds" excludes reds. "No reds, show me whites" does not exclude
+                # whites: there the negation ends before the wish.
                 is_negated = phrase.has_role("wish") and phrase.start == negation.end
                 if phrase.has_role("not", "wish") and not is_negated:
                     break
@@ -93,7 +98,7 @@ class ExclusionReader:
         return len(between) <= MAX_DISTANCE and "," not in between
 
     def _are_joined(self, first: Phrase, second: Phrase) -> bool:
-        """Return True if two phrases are one list: "Merlot or Syrah", "Merlot, Syrah"."""
+        """Return whether two phrases are parts of one list: "Merlot or Syrah", "Merlot, Syrah"."""
         between = {*stems_between(self.tokens, first, second)}
         grammar = load_grammar()
         if not between <= grammar.listing_words:
@@ -107,7 +112,7 @@ class ExclusionReader:
 
 
 def _excludable_fields(phrase: Phrase) -> frozenset[str]:
-    """Return the fields by which a phrase can be excluded; a colour alone is a style, too."""
+    """Return the fields by which a phrase can be excluded. A colour is also a style."""
     fields = EXCLUDABLE_FIELDS & phrase.meanings.keys()
     if "colour" in fields:
         fields |= {"styles"}

@@ -1,6 +1,6 @@
-"""The words of each language that are read in messages: the `words.toml` of its folder.
+"""The words of each language that are read in messages, from the `words.toml` of its folder.
 
-The tables beside this module say what their rows mean; a language names the rows in its own words.
+The tables beside this module say what each row means. A language has the phrases for these rows.
 """
 
 from collections.abc import Mapping
@@ -16,21 +16,22 @@ LIST_MARKS: Final = frozenset(",/")
 
 
 class Grammar(StrictModel):
-    """The small words of a language, or of several, that say how the others belong together."""
+    """The small words of one or several languages, which say how other words belong together."""
 
     or_words: WordSet = frozenset()
     nor_words: WordSet = frozenset()
     and_words: WordSet = frozenset()
     link_words: WordSet = frozenset()
-    """Further words that may stand between two things excluded by one "no", such as articles."""
+    """Other words, such as articles, that may stand between two things that one "no" excludes."""
     dish_prepositions: WordSet = frozenset()
     """Words that introduce a dish: "with", "for"."""
     allergy_prepositions: WordSet = frozenset()
-    """Words that introduce what an allergy names: "allergico alle uova"."""
+    """Words that introduce an allergen: "alle" in "allergico alle uova"."""
     price_fillers: WordSet = frozenset()
     """Words that may stand between an amount and its limit or its currency."""
     label_words: WordSet = frozenset()
-    """Words that stand on labels of many wines, or on none: "estate", "bottle"."""
+    """Words that say nothing about which wine is meant: "estate" is on many labels, "bottle" on
+    none."""
 
     @cached_property
     def or_nor_words(self) -> frozenset[str]:
@@ -49,35 +50,37 @@ class Grammar(StrictModel):
 
     @cached_property
     def food_prepositions(self) -> frozenset[str]:
-        """Return the words that introduce a dish, and never what an allergy names."""
+        """Return the words that introduce a dish, and never an allergen."""
         return self.dish_prepositions - self.allergy_prepositions
 
 
 class LanguageWords(StrictModel):
     """The content of a `words.toml`.
 
-    `words`, `dishes` and `places` are the phrases for the rows of the tables with these names,
-    separated by commas; the first phrase is the name by which it is shown.
+    `words`, `dishes` and `places` have the phrases for the rows of the tables with these names. The
+    phrases of a row are separated by commas. The first phrase is the name that users are shown.
     """
 
     example: str
-    """How somebody asks for a red for lamb under 20 euros, without Merlot; it is read by a test."""
+    """A message that asks for a red for lamb under 20 euros without Merlot. A test reads it."""
     words: Mapping[str, str] = {}
     dishes: Mapping[str, str] = {}
     places: Mapping[str, str] = {}
     grapes: Mapping[str, str] = {}
-    """Names of grapes as the language writes or inflects them, by their names in the table."""
+    """The names of grapes in this language, with inflected forms, by their names in the table."""
     topics: Mapping[str, str] = {}
-    """Words for a topic of questions, by its words in English, where all topics are listed. They
-    are folded; `*` stands for any ending."""
+    """The folded words for topics of questions, by the words of the topic in English.
+
+    `*` stands for any ending. The English file lists all topics.
+    """
     grammar: Grammar = Grammar()
     country_names: Mapping[str, Mapping[str, str]] = {}
-    """What a country calls otherwise, by its ISO 3166 code and the name that is shown elsewhere."""
+    """Other names in a country, by its ISO 3166 code and the name that is usual elsewhere."""
 
 
 @cache
 def load_language_words() -> Mapping[str, LanguageWords]:
-    """Return the words of the languages that have any, by code, English first.
+    """Return the words of each language that has a `words.toml`, by its code, English first.
 
     Raises:
         ValueError: a `words.toml` is not valid.
@@ -87,7 +90,7 @@ def load_language_words() -> Mapping[str, LanguageWords]:
 
 @cache
 def load_grammar() -> Grammar:
-    """Return the small words of all languages, folded: a message is read by all of them."""
+    """Return the folded small words of all languages. Every message is read with all of them."""
     united: dict[str, str] = {}
     for name in Grammar.model_fields:
         all_words: list[str] = []

@@ -13,7 +13,7 @@ VALLEY: Final = " Valley"
 """The end of names of regions, such as "Rhône Valley", that the tables lack."""
 
 Names = Mapping[tuple[str, ...], str]
-"""The names of combinations of values; "dry" is that of two steps of sweetness."""
+"""The names of combinations of values. For example, "dry" names two steps of sweetness."""
 
 
 @cache
@@ -32,7 +32,7 @@ def load_display_names() -> Mapping[tuple[str, str], Names]:
 
 
 def get_display_name(field: str, values: Sequence[str], language: str) -> str:
-    """Return the name of this combination of values in a language, or an empty string."""
+    """Return the name of a combination of values in a language, or "" if it has no name."""
     key = tuple(map(str, values))
     for code in (language, ANY_LANGUAGE, ENGLISH):
         name = _names_of(field, code).get(key)
@@ -63,7 +63,10 @@ def get_food_name(food: str, language: str) -> str:
 
 @cache
 def _list_dishes_of(food: str) -> tuple[str, ...]:
-    """Return the first dish that is just this food, as phrases refer to it; empty without one."""
+    """Return the index of the first dish that is only this food, or nothing if there is none.
+
+    The index is a text in a tuple, as in the meanings of phrases.
+    """
     for index, dish in enumerate(load_dishes()):
         if dish.foods == (food,):
             return (str(index),)
@@ -71,14 +74,14 @@ def _list_dishes_of(food: str) -> tuple[str, ...]:
 
 
 def get_grape_name(grape: str, language: str) -> str:
-    """Return the name of a grape in a language; most have one name everywhere."""
+    """Return the name of a grape in a language. Most grapes have the same name everywhere."""
     return _names_of("grapes", language).get((grape,), grape)
 
 
 def get_region_name(region: str, language: str) -> str:
-    """Return the name of a region in a language; many have one name everywhere.
+    """Return the name of a region in a language. Many regions have the same name everywhere.
 
-    English has the names of the catalogue.
+    In English, a region has the name of the catalogue.
     """
     if language == ENGLISH:
         return region

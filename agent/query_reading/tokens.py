@@ -8,9 +8,9 @@ from agent.language import all_common_words
 from agent.text import fold, pattern
 
 MAX_TEXT_CHARS: Final = 2000
-"""The rest of a message is ignored."""
+"""The part of a message that is read; the rest is ignored."""
 CACHED_TEXTS: Final = 64
-"""A message is read several times in a turn, for its language and for its wish."""
+"""The size of the cache of tokens. A turn reads its message several times."""
 MIN_PLURAL_LETTERS: Final = 4
 """Shorter words are not taken for plurals."""
 TOKEN: Final = pattern(
@@ -31,10 +31,11 @@ AMOUNT_STARTS: Final = frozenset("0123456789€$£")
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """The word, number or punctuation mark `text[start:end]`; `stem` is its folded singular."""
+    """A word, a number or a punctuation mark of a text, which stands at `text[start:end]`."""
 
     written: str
     stem: str
+    """The token folded, and without the ending of a plural."""
     start: int
     end: int
 
@@ -56,9 +57,10 @@ def expand_not(text: str) -> str:
 
 @lru_cache(CACHED_TEXTS)
 def tokenize(text: str) -> tuple[Token, ...]:
-    """Return the tokens of a text, without the dashes that join words.
+    """Return the tokens of a text.
 
-    A dash before an amount ("20-30 €") or at the end of the text is a token.
+    A dash is a token only before an amount ("20-30 €") or at the end of the text. Other dashes join
+    words, and are left out.
     """
     text = text[:MAX_TEXT_CHARS]
     tokens: list[Token] = []

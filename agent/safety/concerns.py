@@ -1,7 +1,8 @@
-"""Notice concerns and allergies in a message: by phrases, and by a classifier. No I/O.
+"""Notice concerns and allergies in a message by phrases and by a classifier.
 
-A phrase, and the classifier where it is sure, make a concern certain. Where the classifier is less
-sure, the concern is likely. Neither needs a model, and no model can remove what they noticed.
+A concern is certain if a phrase states it, or if the classifier is sure. A concern is likely if the
+classifier is less sure. Neither phrases nor classifier need a model, and no model can remove a
+concern that they have noticed.
 """
 
 from collections.abc import Iterable, Mapping, Set
@@ -36,7 +37,7 @@ LIKELY_FROM: Final[Mapping[Concern, float]] = {
     "medication": 0.11,
     "driving": 0.15,
 }
-"""The probabilities from which a concern is likely; docs/admin.md says how they were chosen."""
+"""The probabilities from which a concern is likely. docs/admin.md says how they were chosen."""
 LIKELY_FROM_IN_REQUEST: Final[Mapping[Concern, float]] = {
     "crisis": 0.18,
     "dependence": 0.22,
@@ -45,15 +46,18 @@ LIKELY_FROM_IN_REQUEST: Final[Mapping[Concern, float]] = {
     "medication": 0.12,
     "driving": 0.17,
 }
-"""The same for a message that clearly asks for a wine, as few do that state a crisis."""
+"""The same for a message that clearly asks for a wine. Few of these messages state a concern."""
 SHORT_WORDS: Final = 5
-"""A message of so few words has few n-grams: for it the likely thresholds are doubled."""
+"""A message of at most so many words has few n-grams, so the thresholds are doubled for it."""
 FORWARDED_HEADER: Final = "[forwarded, written by somebody else]"
 """The line that the bot puts above a forwarded message, for the model."""
 
 
 def read_safety_state(text: str, drinking_age: int = DRINKING_AGE) -> SafetyState:
-    """Return the concerns and allergies that a message states; `drinking_age` is the legal age."""
+    """Return the concerns and allergies that a message states.
+
+    `drinking_age` is the legal age.
+    """
     own_text = text.replace(FORWARDED_HEADER, "")
     normalized = normalize_message(own_text)
     by_phrases: set[Concern] = set()
@@ -93,7 +97,7 @@ def find_likely_concerns(guess: Guess, text: str) -> frozenset[Concern]:
         doubled = {concern: 2 * threshold for concern, threshold in thresholds}
         return _find_above(doubled, guess)
     likely = _find_above(LIKELY_FROM, guess)
-    # The request is read only if it matters.
+    # Reading a request takes time, so it is read only if a concern depends on it.
     if likely and is_clear_request(text, current_language()):
         return _find_above(LIKELY_FROM_IN_REQUEST, guess)
     return likely
@@ -122,7 +126,7 @@ def _find_above(
 
 
 def _describe(by_phrases: Set[Concern], guess: Guess, concern: Concern | None) -> str:
-    """Return by what a concern was noticed, with the n-grams that weighed most."""
+    """Return how a concern was noticed: by a phrase, or by which n-grams of the classifier."""
     if concern is None:
         return ""
     if concern in by_phrases:

@@ -1,4 +1,4 @@
-"""What follows from the concerns of a user: what is answered, and what is stored for how long."""
+"""Decide what is answered to a user with concerns, and how long each concern is stored."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -13,7 +13,7 @@ RETRACTABLE_CONCERNS: Final[frozenset[Concern]] = frozenset(CONCERNS) - {
     "dependence",
     "under_age",
 }
-"""Concerns that the button "I was misunderstood" removes; dependence has a button of its own."""
+"""The concerns that the button "I was misunderstood" removes. Dependence has its own button."""
 DURATIONS: Final[Mapping[str, timedelta]] = {
     "crisis": timedelta(days=1),
     "driving": timedelta(hours=12),
@@ -21,13 +21,13 @@ DURATIONS: Final[Mapping[str, timedelta]] = {
     "pregnancy": timedelta(days=280),
     "under_age": timedelta(days=365),
 }
-"""How long a concern is stored, unless /new deletes it; any other has no limit."""
+"""How long a concern is stored, unless /new deletes it. A concern that is not here has no limit."""
 LIKELY_LINE_INTERVAL: Final = timedelta(hours=2)
-"""How often at most a user is told, because of a likely concern, that there are people to call."""
+"""The time between two lines that tell a user whom to call because of a likely concern."""
 
 
 class SafetyAction(StrEnum):
-    """Name what safety decides about a turn."""
+    """The decisions of safety about a turn."""
 
     ANSWER = "answer"
     """The message is answered, with wines that the user may be shown."""
@@ -44,15 +44,16 @@ class SafetyAction(StrEnum):
 PRIVATE_ACTIONS: Final = frozenset(
     {SafetyAction.CRISIS_HELP, SafetyAction.NUMBERS, SafetyAction.QUESTION}
 )
-"""What is shown to the user alone: in a group they are asked to a private chat."""
+"""The actions whose reply only the user may see. In a group, it invites them to a private chat."""
 
 
 def decide(
     safety: SafetyState, *, asks_for_wine: bool, is_look_up: bool = False
 ) -> SafetyAction:
-    """Return what is done about a message; `asks_for_wine` if it clearly describes a wine.
+    """Return what safety decides about a message.
 
-    For a day after a crisis, everything but a request for wine is answered with help.
+    `asks_for_wine` says that the message clearly describes a wine. After a crisis, for a day, every
+    message that does not ask for a wine is answered with help.
     """
     if safety.is_crisis:
         return SafetyAction.CRISIS_HELP

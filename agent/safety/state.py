@@ -28,19 +28,21 @@ class SafetyState:
     earlier_concerns: frozenset[Concern] = frozenset()
     """Stored concerns of earlier turns."""
     likely_concerns: frozenset[Concern] = frozenset()
-    """Concerns that the message only seems to state: they add something, and forbid nothing."""
+    """Concerns that the message only seems to state. They add a line to the answer, and forbid
+    nothing."""
     asks_for_numbers: bool = False
     """Whether the message asks whom to call in an emergency."""
     goes_on_with_emergency: bool = False
-    """Whether the message, after a crisis, says that nobody is there or what was taken."""
+    """Whether the message speaks of an emergency after a crisis: that the user is alone, or has
+    taken something."""
     allergies: frozenset[Allergy] = frozenset()
-    """All allergies that are stored or stated; other people's allergies too."""
+    """All allergies that are stored or stated, including those of other people."""
     own_allergies: frozenset[Allergy] = frozenset()
-    """Allergies that the message states in the first person; only these are stored."""
+    """Allergies that the message states in the first person. Only these are stored."""
     language: str = ""
     """The language of the phrase that states the most serious concern."""
     noticed_by: str = ""
-    """By what the message's most serious concern was noticed, for the trace."""
+    """What has noticed the most serious concern of the message, for the trace."""
 
     @property
     def concerns(self) -> frozenset[Concern]:
@@ -64,7 +66,7 @@ class SafetyState:
 
     @property
     def forbids_look_ups(self) -> bool:
-        """Return whether look-ups are also forbidden (pregnancy permits them)."""
+        """Return whether look-ups are forbidden. Pregnancy forbids alcohol, but no look-ups."""
         return bool(self.concerns & (FORBIDDING_CONCERNS - {"pregnancy"}))
 
     @property
@@ -81,14 +83,14 @@ class SafetyState:
 
     def with_concern(self, concern: Concern) -> "SafetyState":
         """Return the state with a concern that the model detected in this turn."""
-        # Answer every crisis, even after an earlier one.
+        # A crisis is answered each time that it is stated, also after an earlier crisis.
         current = self.turn_concerns if concern == "crisis" else self.concerns
         if concern in current:
             return self
         return replace(self, turn_concerns=self.turn_concerns | {concern})
 
     def with_stored_names(self, names: Collection[str]) -> "SafetyState":
-        """Return the state with the stored concerns and allergies; ignore unknown names."""
+        """Return the state with the stored concerns and allergies. Unknown names are ignored."""
         earlier = self.earlier_concerns | {
             concern for concern in CONCERNS if concern in names
         }
@@ -99,7 +101,7 @@ class SafetyState:
             self,
             earlier_concerns=earlier,
             allergies=allergies,
-            # A crisis that is likely again is heard again.
+            # A concern that is stored needs no line again, except a crisis.
             likely_concerns=self.likely_concerns - (earlier - {"crisis"}),
         )
 

@@ -35,10 +35,10 @@ async def read_sent_file(
     user_id: int,
     is_photo: bool = False,
 ) -> R:
-    """Download a file of a user and return what `convert` makes of it in another process.
+    """Download a file of a user, convert it in another process, and return the result.
 
     Raises:
-        UnusableFile: it cannot be downloaded, is too large, or is none that `convert` reads.
+        UnusableFile: the file cannot be downloaded, is too large, or cannot be read by `convert`.
     """
     try:
         return await files.read(download, convert, user_id=user_id, is_photo=is_photo)
@@ -47,7 +47,7 @@ async def read_sent_file(
     except TooCostly:
         raise UnusableFile(TOO_LARGE) from None
     except Unreadable as error:
-        # The other process tells of an UnusableFile by its text only.
+        # An UnusableFile of the other process arrives as an Unreadable with the same text.
         if str(error) == TOO_LARGE:
             raise UnusableFile(TOO_LARGE) from None
         raise UnusableFile(NOT_A_PICTURE) from None
@@ -59,7 +59,10 @@ def render_pages(data: bytes) -> tuple[list[str], int]:
 
 
 def render_pages_from(data: bytes, first: str) -> tuple[list[str], int]:
-    """Return some pages from a number on (0 is the first), and the number of further pages."""
+    """Return pages of a PDF file as data URLs, and the number of further pages.
+
+    `first` is the number of the first page to return; 0 is the first page of the file.
+    """
     from pypdfium2 import PdfDocument  # noqa: PLC0415 - slow to import
 
     document = PdfDocument(data)
@@ -77,10 +80,12 @@ def render_pages_from(data: bytes, first: str) -> tuple[list[str], int]:
 
 
 def to_data_url(data: bytes) -> str:
-    """Return a picture as a data URL: an upright JPEG of 1,568 pixels at most, without metadata.
+    """Return a picture as the data URL of an upright JPEG without metadata.
+
+    Its longer side has at most `MAX_SIDE_PIXELS`.
 
     Raises:
-        UnusableFile: it is too large, or not a picture.
+        UnusableFile: the data are too large, or not a picture.
     """
     from PIL import Image  # noqa: PLC0415 - 30 ms, only for pictures
 
@@ -96,6 +101,7 @@ def to_data_url(data: bytes) -> str:
 
 
 def _encode(picture: "Picture") -> str:
+    """Return a picture as the data URL of a JPEG."""
     from PIL import Image, ImageOps  # noqa: PLC0415 - see to_data_url
 
     picture.thumbnail((MAX_SIDE_PIXELS, MAX_SIDE_PIXELS))

@@ -1,7 +1,7 @@
 """Prices in the currency that the guest named: `€8.90 (≈ 38 zł)`.
 
-The rates are the rounded ones of `currencies.toml`: for a guest to know about how much it is. The
-price that holds is that of the wine.
+The rates are the rounded ones of `currencies.toml`, which tell a guest roughly how much a price is.
+The price of the wine in its own currency is the one that holds.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from agent.sommelier.vocabulary import Currency, convert
 
 MAX_READ_CHARS: Final = 1_000
 COARSE_FROM: Final = 1_000
-"""A converted amount from here on is rounded to tens: `≈ ¥2,070`."""
+"""A converted amount of at least this is rounded to tens: `≈ ¥2,070`."""
 
 
 def find_named_currency(user_texts: Sequence[str]) -> Currency | None:
@@ -27,7 +27,10 @@ def find_named_currency(user_texts: Sequence[str]) -> Currency | None:
 
 
 def format_converted(amount: float, source: Currency, target: Currency | None) -> str:
-    """Return an amount in another currency for a user: ` (≈ 38 zł)`; "" if it is the same one."""
+    """Return an amount in another currency in brackets: ` (≈ 38 zł)`.
+
+    Return "" if there is no other currency.
+    """
     if target is None or target is source:
         return ""
     converted = convert(amount, source, target)

@@ -1,7 +1,7 @@
 """Find the figures in prose: amounts of money, years, scores, alcohol strengths.
 
-They are read in all languages of `languages/`, by their words for numbers, currencies, scores and
-events.
+Figures are read in all languages of `languages/`, by the words for numbers, currencies, scores and
+events of each language.
 """
 
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ AROUND_CURRENCIES: Final = AROUND_AMOUNTS + "-–—"
 UNITS: Final = "c?l|ml|hl|k?g|ha|vol|uhr|h"
 """If one of these follows a number like 12.50, the number is not a price."""
 MIN_VINTAGE: Final = 1950
-"""Earlier years in prose count as vintages only after a capitalized word, as in a name."""
+"""An earlier year in prose is a vintage only after a capitalized word, as in "Barolo 1945"."""
 MIN_SCORE: Final = 50
 """A lower number of points is not a score."""
 
@@ -45,7 +45,7 @@ class Amount(NamedTuple):
 
 def find_amounts(text: str) -> Iterator[Amount]:
     """Yield the amounts of money in a text, with their currencies."""
-    # "1 234 €" has a space that must not break; folded, it would be one between two numbers.
+    # Remove the fixed space of "1 234 €". Otherwise the amount would be read as two numbers.
     joined = NUMBER.sub(lambda number: number[0].translate(WITHOUT_FIXED_SPACES), text)
     for match in _amount_pattern().finditer(replace_number_words(joined)):
         if match["unit"]:  # 12.50 % is not a price
@@ -64,7 +64,10 @@ def find_amounts(text: str) -> Iterator[Amount]:
 
 @cache
 def _amount_pattern() -> Pattern:
-    """Return a pattern of amounts: with a currency (€18, 18 euros), or decimals (18.50, 18,-)."""
+    """Return a pattern of amounts.
+
+    An amount has a currency ("€18", "18 euros"), or else decimals ("18.50", "18,-").
+    """
     signs: list[str] = []
     names: list[str] = []
     for word in currencies_by_word():
@@ -88,7 +91,11 @@ def _amount_pattern() -> Pattern:
 
 
 def find_years(text: str, *, is_description: bool) -> Iterator[int]:
-    """Yield the years that may be vintages; "in 1998" is one only in descriptions."""
+    """Yield the years that may be vintages.
+
+    "In 1998" may be a vintage only in a description of a wine. Elsewhere it is the year of an
+    event.
+    """
     prose = _amount_pattern().sub(" ", compose_compatible(text))
     for match in YEAR.finditer(prose):
         year = int(match["year"])

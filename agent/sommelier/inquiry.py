@@ -22,12 +22,12 @@ from agent.sommelier.queries import (
 from agent.turn import StoredMessage, get_person
 
 MAX_PREFETCHED_WINES: Final = 8
-"""Maximum number of wines of the last answer that are looked up before the first request."""
+"""The most wines of the last answer that are looked up before the first request."""
 
 
 @dataclass(frozen=True, slots=True)
 class Inquiry:
-    """Holds what is to be answered: a message, the conversation before it, and its pictures."""
+    """A message to answer, with the conversation before it and its pictures."""
 
     message: str
     history: Sequence[StoredMessage] = ()
@@ -43,7 +43,7 @@ class Inquiry:
 
     @property
     def last_shown_ids(self) -> tuple[str, ...]:
-        """Return the ids of the wines that the last answer with wines has shown."""
+        """Return the ids of the wines in the last answer that has shown any."""
         for earlier in reversed(self.history):
             if earlier.wine_ids:
                 return earlier.wine_ids
@@ -58,7 +58,8 @@ def find_language(inquiry: Inquiry) -> str:
     """Return the language of a message, or of earlier messages if it is unclear."""
     language = current_language()
     for text in [*inquiry.texts_by("user"), inquiry.message]:
-        language = detect_language(text, language)  # an unclear text changes nothing
+        # If the language of a text is not clear, that of the text before it stays.
+        language = detect_language(text, language)
     return language
 
 
@@ -72,7 +73,8 @@ async def list_prefetched_calls(
     if shown_ids and not get_safety_state(run).forbids_alcohol:
         arguments = json.dumps({"wine_ids": shown_ids[:MAX_PREFETCHED_WINES]})
         return (ToolCall("", "get_wine", arguments),)
-    if inquiry.attachment or inquiry.history:  # earlier messages may limit the search
+    # Earlier messages may limit the search, so only the model can tell what to look for.
+    if inquiry.attachment or inquiry.history:
         return ()
     call = await _find_certain_call(
         inquiry.message, run, catalogue, can_search_documents=can_search_documents
@@ -89,7 +91,7 @@ async def _find_certain_call(
     language = current_language()
     request = read_request(message, language)
     if get_person(run).bottles and request.cellar_words:
-        return None  # the guest's own cellar is asked for
+        return None  # the guest asks about their own cellar
     if can_search_documents and is_for_documents(request):
         arguments = json.dumps({"query": message[:MAX_QUERY_CHARS]})
         return ToolCall("", SEARCH_DOCUMENTS, arguments)

@@ -1,8 +1,8 @@
 """Find the wines that a model names in its prose without their ids, so that cards show them too.
 
-Only a wine of the catalogue whose producer and name both stand in a run of capitalised words
-counts: grapes, regions and appellations alone name no wine. In a sentence with a negation, such as
-"I leave out the Muga Reserva", a wine is not recommended.
+A wine of the catalogue is found if a run of capitalised words has both its producer and its name. A
+grape, a region or an appellation alone does not name a wine. Sentences with a negation, such as "I
+leave out the Muga Reserva", are not searched, because they do not recommend a wine.
 """
 
 from collections.abc import Sequence
@@ -25,10 +25,11 @@ NAME: Final = pattern(
 )
 """Two or more capitalised words, with the small ones between them: "Casa de la Ermita"."""
 MAX_NAMES: Final = 6
-"""How many names of an answer are looked up."""
+"""The most names of an answer that are looked up."""
 MAX_FOUND: Final = 8
+"""The most wines that are compared with a name."""
 MAX_WINES: Final = 6
-"""How many wines an answer shows."""
+"""The most wines that an answer shows."""
 
 
 async def find_named_wines(
@@ -37,10 +38,10 @@ async def find_named_wines(
     catalogue: Catalogue,
     person: Person,
 ) -> list[Wine]:
-    """Return the wines that an answer names in its prose, and does not recommend by their ids.
+    """Return the wines that an answer names in its prose without recommending them by their ids.
 
-    `sources` are the wines that the tools returned. Nothing is added to the wines of a list that
-    the guest has sent, to their own bottles, and for people who had better not drink.
+    `sources` are the wines that the tools returned. No wines are added if the guest has sent a wine
+    list, or had better not drink. The guest's own bottles are not found again in the catalogue.
     """
     if person.safety.prefers_alcohol_free:
         return []
@@ -86,7 +87,7 @@ def _list_names(answer: SommelierResponse) -> list[str]:
 
 
 async def _find_wine(name: str, catalogue: Catalogue) -> Wine | None:
-    """Return the wine in stock whose producer and name stand in a name, or None."""
+    """Return the wine in stock whose producer and name are both part of a name, or None."""
     words = set(split_words(name))
     query = WineQuery(name=name[:MAX_NAME_CHARS], limit=MAX_FOUND)
     result = await catalogue.search(query)

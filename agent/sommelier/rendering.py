@@ -19,7 +19,7 @@ from agent.sommelier.sommelier_prompts import (
 from agent.text import Match
 
 SEPARATOR: Final = "\n\ue000\n"
-"""Joins the texts of an answer, which never contain this private-use character."""
+"""A text that joins the texts of an answer. They never have its private-use character."""
 
 
 class _ShownWine(NamedTuple):
@@ -47,7 +47,7 @@ def render(response: SommelierResponse, evidence: Evidence) -> str:
 
 
 def cites_documents(response: SommelierResponse, evidence: Evidence) -> bool:
-    """Return whether an answer cites a document, or repeats what one says."""
+    """Return whether an answer cites a document, or repeats what a document says."""
     descriptions = [wine.description for wine in response.wines]
     texts = [response.intro, *descriptions, response.closing]
     _, footnote_lines = _number_citations(texts, evidence)
@@ -88,9 +88,10 @@ def _render_cards(
 
 
 def _to_markdown(text: str, evidence: Evidence) -> str:
-    """Escape a model's text as Markdown, and turn addresses that a source links to into links.
+    """Return a text of the model as Markdown.
 
-    `{wine:ID}` is replaced by the wine's name, or removed if the wine is unknown.
+    An address becomes a link only if a source has this link. `{wine:ID}` is replaced by the name of
+    the wine, or removed if the wine is unknown.
     """
 
     def replace_placeholder(placeholder: Match) -> str:
@@ -113,7 +114,8 @@ def _to_markdown(text: str, evidence: Evidence) -> str:
 def _number_citations(texts: list[str], evidence: Evidence) -> tuple[list[str], str]:
     """Return the texts with numbers for cited paths, and the footnotes as Markdown.
 
-    Descriptions of wines rest on the catalogue; other sentences cite the excerpts they repeat.
+    Descriptions of wines are based on the catalogue and cite nothing by themselves. The other
+    sentences cite the excerpts that they repeat.
     """
     sources = evidence.sources.values()
     chunks = [source for source in sources if isinstance(source, Chunk)]

@@ -11,7 +11,7 @@ from agent.turn import NOBODY, Person, Reply, StoredMessage
 
 
 class DescribedWine(NamedTuple):
-    """A wine with a description of its kind and of what it suits."""
+    """A wine with a description: its kind, and the foods that it suits."""
 
     wine: Wine
     description: str
@@ -25,9 +25,9 @@ class RuleAnswer:
     wish: str = ""
     """The wish as it was understood: "Red · lamb · up to €20"."""
     wines: tuple[DescribedWine, ...] = ()
-    """The wines found, the best first; if none were searched for, those shown before."""
+    """The wines that were found, the best first. Without a search, the wines shown before."""
     passage: Chunk | None = None
-    """The chunk of a document that answers the question, cut to the part that does."""
+    """The chunk of a document that answers the question, cut to the part with the answer."""
 
 
 class RuleAnswerer(Protocol):
@@ -40,4 +40,4 @@ class RuleAnswerer(Protocol):
         person: Person = NOBODY,
         span: Span = NO_SPAN,
     ) -> RuleAnswer:
-        """Answer the last of these messages with what `person` may be shown."""
+        """Answer the last of these messages. `person` decides which wines may be shown."""

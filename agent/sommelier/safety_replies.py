@@ -1,4 +1,4 @@
-"""Make the replies of safety, and add its lines to others."""
+"""Make the replies that safety decides on, and add lines about safety to other replies."""
 
 from dataclasses import replace
 
@@ -9,7 +9,7 @@ from agent.turn import Reply
 
 
 def safety_reply(action: SafetyAction, safety: SafetyState, texts: Help) -> Reply:
-    """Return the reply of any action but ANSWER; it needs no model and shows no wine."""
+    """Return the reply for any action except ANSWER. It needs no model and shows no wine."""
     write = {
         SafetyAction.CRISIS_HELP: texts.crisis_help,
         SafetyAction.NUMBERS: texts.numbers,
@@ -26,7 +26,10 @@ def safety_reply(action: SafetyAction, safety: SafetyState, texts: Help) -> Repl
 
 
 def add_line(reply: Reply, safety: SafetyState, texts: Help) -> Reply:
-    """Add a line to an answer after a crisis, or to a message that may state a concern."""
+    """Return a reply with a line about help, if one is due.
+
+    It is due after a crisis, and if the message of the user may state a concern.
+    """
     if reply.safety_action is not SafetyAction.ANSWER:
         return reply
     if safety.is_after_crisis:

@@ -1,4 +1,4 @@
-"""Tell whether an amount of money follows from prices: as a sum, product, difference or share."""
+"""Tell whether an amount of money is the sum, product, difference or share of known prices."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass

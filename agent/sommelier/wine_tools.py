@@ -31,7 +31,7 @@ NO_WINE_ERROR = "there is no wine with these ids for this guest; search_wines fi
 
 
 def wines_by_id(wines: Iterable[Wine]) -> dict[str, Source]:
-    """Return wines by id, as evidence."""
+    """Return wines by id, which makes them evidence for an answer."""
     return {wine.id: wine for wine in wines}
 
 
@@ -89,7 +89,10 @@ def wine_tools(catalogue: Catalogue) -> list[Tool]:
 
 
 def may_recommend_any_wine(run: Run) -> bool:
-    """Return whether all wines may be recommended, not only those of a list that was just sent."""
+    """Return whether any wine may be recommended.
+
+    If the guest has just sent a wine list, only its wines may be.
+    """
     return not get_deps(run).answers_from_list
 
 
@@ -99,7 +102,7 @@ def full_record(wine: Wine) -> dict[str, Any]:
 
 
 def _look(query: WineQuery, result: WineSearchResult) -> Looked:
-    """Return whether a search found a wine in stock that meets all that was asked for."""
+    """Return what was searched for, and whether a wine in stock meets all of it."""
     kind = Lack.NAME if query.name else Lack.WINES
     for wine in result.wines:
         if wine.in_stock and wine.id not in result.unmet_filters:
@@ -110,7 +113,10 @@ def _look(query: WineQuery, result: WineSearchResult) -> Looked:
 def _search_output(
     result: WineSearchResult, ids_given_to_model: set[str]
 ) -> ToolOutput:
-    """Return a search result for the model; wines given to it before are listed by id only."""
+    """Return a search result for the model.
+
+    A wine that the model has been given before in this turn has only its id.
+    """
     rows: list[dict[str, Any]] = []
     for wine in result.wines:
         is_told = wine.id in ids_given_to_model and wine.id not in result.unmet_filters
@@ -137,7 +143,10 @@ def _search_output(
 
 
 def _drawbacks(wine: Wine, result: WineSearchResult) -> dict[str, Any]:
-    """Return the reasons against a wine: it is past its best, or does not meet soft filters."""
+    """Return the reasons against a wine.
+
+    Reasons are that the wine is past its best, and the soft filters that it does not meet.
+    """
     drawbacks: dict[str, Any] = {}
     years = drinking_years(wine)
     if years:

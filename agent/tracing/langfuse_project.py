@@ -1,7 +1,7 @@
 """A project of Langfuse: its settings, the errors of its server, and its prompts.
 
-All calls of the client block on the network, so they are made in a thread or by a command. They
-raise errors of HTTP and of the client.
+All calls of Langfuse's client block while they wait for the network. Therefore they are made in a
+thread or by a command. They raise errors of HTTP and of the client.
 """
 
 import asyncio
@@ -20,24 +20,25 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 KEYS: Final = "LANGFUSE_BASE_URL, LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY"
-# Statuses of requests that will never be accepted.
 REFUSALS: Final = frozenset({400, 413, 422})
+"""The HTTP statuses after which the same request would fail again."""
 FETCH_SECONDS: Final = 5
+"""The time limit for fetching a prompt."""
 EVERY_SECONDS: Final = 60.0
+"""The time between two fetches of all prompts."""
 AWAY: Final = "Prompts cannot be fetched, the last good ones stay"
 
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """A project of Langfuse, and what its traces say of this program.
+    """A project of Langfuse, and what traces say of this program."""
 
-    Installations that share a project have different environments (`staging`, `production`).
-    """
-
-    keys: tuple[str, str]  # public, secret
+    keys: tuple[str, str]
+    """The public key and the secret key."""
     base_url: str
     version: str = ""
     environment: str = "default"
+    """The name of this installation among those that share the project, such as `staging`."""
     release: str = ""
 
 
@@ -46,15 +47,16 @@ class Unavailable(AgentError):
 
 
 class Refused(Unavailable):
-    """A server will never accept what was sent. The text has the server's words."""
+    """A server will never accept a request. The text has the reason that the server gave."""
 
 
 def to_unavailable(
     error: Exception, name: str = "Langfuse", check: str = KEYS
 ) -> Unavailable:
-    """Return an error of Langfuse's client, or of HTTP, as one line for an admin.
+    """Return an `Unavailable` for an error of Langfuse's client or of HTTP.
 
-    It is `Refused` if the same request will fail again.
+    It is `Refused` if the same request would fail again. `check` names the settings that may be
+    wrong.
     """
     if isinstance(error, Unavailable):
         return error
@@ -66,7 +68,8 @@ def to_unavailable(
     body = getattr(error, "body", None)
     if isinstance(body, dict) and "message" in body:
         words = str(body["message"])
-        if isinstance(body.get("error"), list):  # what is invalid in the request
+        # The list says which parts of the request are invalid.
+        if isinstance(body.get("error"), list):
             words = f"{words} {body['error']}"
         failure = f"{failure}: {quoted(words, 200)}"
     if status in REFUSALS:
@@ -81,14 +84,14 @@ def fetch_prompt(
     label: str | None = None,
     version: int | None = None,
 ) -> Prompt | None:
-    """Return the version of a prompt with this label or number, or None if it does not exist.
+    """Return the version of a prompt that has a label or a number, or None if there is none.
 
-    The text of a chat prompt is empty.
+    A chat prompt, which this program cannot use, is returned with an empty text.
     """
     from langfuse.api import NotFoundError  # noqa: PLC0415 - loaded with the client
 
     try:
-        # Not `get_prompt`: it tries three times, and waits as long as a server asks it to.
+        # Do not call `get_prompt`: it tries three times, and waits as long as a server asks for.
         found = client.api.prompts.get(
             name,
             label=label,
@@ -103,10 +106,10 @@ def fetch_prompt(
 
 
 class ManagedPrompts:
-    """The prompts with a label in Langfuse. `current` has the last good version of each.
+    """The prompts that have a label in Langfuse. `current` has the last good version of each.
 
-    Without a version in Langfuse, the built-in prompt is used. If Langfuse fails, or its version is
-    invalid, the last good version stays in use.
+    If Langfuse has no version of a prompt with the label, the built-in prompt is used. If Langfuse
+    fails, or its version is invalid, the last good version stays in use.
     """
 
     def __init__(self, client: "Callable[[], Langfuse]", label: str) -> None:
@@ -116,13 +119,13 @@ class ManagedPrompts:
         self._problems: list[str] = []
 
     async def refresh(self) -> None:
-        """Fetch every prompt in a thread, now and every minute, until cancelled."""
+        """Fetch every prompt in a thread now and then every `EVERY_SECONDS`, until cancelled."""
         while True:
             await asyncio.to_thread(self.fetch)
             await asyncio.sleep(EVERY_SECONDS)
 
     def fetch(self) -> None:
-        """Fetch every prompt once, and log each new problem. Never raises."""
+        """Fetch every prompt once, and log each new problem. This raises no error."""
         problems: list[str] = []
         try:
             client = self._client()
@@ -137,7 +140,7 @@ class ManagedPrompts:
         self._problems = problems
 
     def _fetch_prompt(self, client: "Langfuse", name: str) -> str:
-        """Fetch a prompt, and use it if it is valid; return what is wrong with it, or ""."""
+        """Fetch a prompt, and use it if it is valid. Return what is wrong with it, or ""."""
         prompt = (
             fetch_prompt(client, name, label=self._label) or built_in_prompts()[name]
         )
