@@ -1,7 +1,7 @@
-"""Find the allergens in a message to which somebody is allergic, as it says.
+"""Find which of the allergens in a message somebody is allergic to.
 
-The words beside an allergy name it, in its own clause: "egg allergy. a white for fish" and
-"allergic to sulphites, something for fish" are about dishes of fish.
+An allergy is named by the words beside it in its own clause. In "egg allergy. a white for fish" and
+in "allergic to sulphites, something for fish", the fish is a dish and not an allergen.
 """
 
 from collections.abc import Sequence

@@ -26,15 +26,15 @@ MAX_BARE_WORDS: Final = 16
 MIN_NAME_LETTERS: Final = 3
 YEAR_DIGITS: Final = 4
 NAME_FIELDS: Final = frozenset({"grapes", "regions", "countries"})
-"""The fields of phrases that name a wine, or a part of its name."""
+"""The fields of phrases that are names of wines, or parts of names."""
 SMALL_TALK: Final = frozenset({"ordinary", "small_talk", "wine"})
-"""The roles of words that a name may have, but that are mostly said around it."""
+"""The roles of words that are mostly said around a name, but may also be part of it."""
 GRAMMAR_ROLES: Final = frozenset(
     {"have", "wish", "question", "others", "show", "not", "but", "ignore", "allergy"}
 )
-"""The roles of phrases that are no part of a name. Those of prices are: "Max Ferd. Richter"."""
+"""The roles of phrases that are no part of a name. Roles of prices may be: "Max Ferd. Richter"."""
 TOLD_ROLES: Final = GRAMMAR_ROLES - {"wish"}
-"""The roles of phrases that a message has that is more than a name."""
+"""The roles of phrases by which a message is more than a name."""
 WISH_FIELDS: Final = frozenset({"order", "usual_max_price"})
 """The fields of phrases that describe a wish rather than a wine."""
 UNNAMED_FIELDS: Final = frozenset({"offer", "cellar", "position"})
@@ -89,7 +89,7 @@ class _NameReader:
         self._phrases = find_phrases(self._tokens, language)
 
     def describes_wish(self) -> bool:
-        """Return True if the message has a price, an order, or a dish that a wine is to suit."""
+        """Return whether the message has a price, an order, or a dish for a wine."""
         price, _ = read_price(self._tokens, self._phrases)
         if price or self._has_field(WISH_FIELDS):
             return True
@@ -135,12 +135,15 @@ class _NameReader:
         )
 
     def _is_bare(self) -> bool:
-        """Return True if the message seems to be just a name: it is short, and asks nothing."""
+        """Return whether the message is only a name, since it is short and asks nothing."""
         word_count = sum(token.is_alphanumeric for token in self._tokens)
         return word_count <= MAX_BARE_WORDS and not self._has_role(*TOLD_ROLES)
 
     def _has_dish(self) -> bool:
-        """Return True if a word of the message is a dish; a part of one is no more than a guess."""
+        """Return whether a word of the message is a dish.
+
+        A part of a compound word is only a guess.
+        """
         whole_words = [phrase for phrase in self._phrases if not phrase.is_compound]
         return any(phrase.values("dish") for phrase in whole_words)
 
@@ -153,13 +156,13 @@ class _NameReader:
         return ""
 
     def _is_introduced(self, phrase: Phrase) -> bool:
-        """Return True if a phrase follows a word that introduces a dish: "for lamb"."""
+        """Return whether a phrase follows a word that introduces a dish: "for lamb"."""
         if phrase.start == 0:
             return False
         return self._tokens[phrase.start - 1].stem in load_grammar().dish_prepositions
 
     def _list_named(self) -> list[int]:
-        """Return the indices of the words that may be a name, unlike "have you", "by the glass"."""
+        """Return the indices of the words that may be in a name, unlike "have you"."""
         unnamed: set[int] = set()
         for phrase in self._phrases:
             if phrase.has_role(*GRAMMAR_ROLES) or phrase.has_field(UNNAMED_FIELDS):
@@ -171,7 +174,7 @@ class _NameReader:
         return named
 
     def _find_small_talk(self) -> set[int]:
-        """Return the indices of words such as "please" and "wine", which names have too."""
+        """Return the indices of words such as "please", which may also be in names."""
         indices: set[int] = set()
         for phrase in self._phrases:
             if phrase.has_role(*SMALL_TALK):
@@ -201,12 +204,12 @@ class _NameReader:
         return joined
 
     def _names_place(self, index: int) -> bool:
-        """Return True if a place is named by the word at this index, and maybe by more."""
+        """Return whether the word at an index names a place, alone or with other words."""
         here = [phrase for phrase in self._phrases if phrase.start == index]
         return any(phrase.values("regions") for phrase in here)
 
     def _has_full_name(self, unknown: Sequence[int]) -> bool:
-        """Return True if two unknown words with capitals stand beside a known name.
+        """Return whether two unknown words with capital letters stand beside a known name.
 
         "Bartolo Mascarello Barolo" is a wine, but "Buona Serata" may be anything.
         """
@@ -218,7 +221,7 @@ class _NameReader:
         return any(index + 1 in capitalised for index in capitalised)
 
     def _is_name(self, phrase: Phrase, beside: int) -> bool:
-        """Return whether a known phrase beside an unknown word is a name with it."""
+        """Return whether a known phrase and the unknown word beside it are a name."""
         if self._tokens[beside].written.isdecimal():
             return False
         words = self._tokens[phrase.start : phrase.end]
@@ -229,7 +232,7 @@ class _NameReader:
         return all(token.is_capitalised for token in (self._tokens[beside], *words))
 
     def _is_unknown(self, index: int) -> bool:
-        """Return whether no table has a word, and it may be a name; a year is one too."""
+        """Return whether a word is in no table and may be part of a name. A year may be, too."""
         for phrase in self._phrases:
             if index in phrase.indices and not phrase.is_compound:
                 return False
@@ -245,7 +248,10 @@ class _NameReader:
         return written.isdecimal() and len(written) == YEAR_DIGITS
 
     def _join_clauses(self, indices: Sequence[int]) -> tuple[str, ...]:
-        """Return these words of each clause that has any; a year belongs to all of them."""
+        """Return the words at these indices for each clause that has any.
+
+        A year belongs to all clauses.
+        """
         years = [index for index in indices if self._is_year(index)]
         clauses: list[list[int]] = [[]]
         or_words = load_grammar().or_words

@@ -53,7 +53,7 @@ CACHED_LANGUAGES: Final = 256
 
 @dataclass(frozen=True, slots=True)
 class Phrase:
-    """A known phrase in a message: the tokens from index `start` up to `end`, exclusive."""
+    """A known phrase in a message. Its tokens are those from index `start` to before `end`."""
 
     start: int
     end: int
@@ -67,20 +67,20 @@ class Phrase:
         return range(self.start, self.end)
 
     def values(self, field: str) -> tuple[str, ...]:
-        """Return the phrase's values for a field, empty if it has none."""
+        """Return the values of the phrase for a field, which may be none."""
         return self.meanings.get(field, ())
 
     def has_role(self, *roles: str) -> bool:
-        """Return True if the phrase has one of these roles."""
+        """Return whether the phrase has one of these roles."""
         return any(role in self.values("role") for role in roles)
 
     def has_field(self, fields: Set[str]) -> bool:
-        """Return True if the phrase has a value for one of these fields."""
+        """Return whether the phrase has a value for one of these fields."""
         return not fields.isdisjoint(self.meanings)
 
 
 def is_foreign_phrase(stems: Sequence[str], language: str) -> bool:
-    """Return whether only other languages than this one have the phrase with these stems."""
+    """Return whether the phrase with these stems belongs to other languages only."""
     by_language = load_lexicon().get(tuple(stems), {})
     return bool(by_language) and by_language.keys().isdisjoint({language, ANY_LANGUAGE})
 
@@ -92,8 +92,8 @@ def stems_between(tokens: Sequence[Token], first: Phrase, second: Phrase) -> lis
 
 
 def phrases_in(phrases: Sequence[Phrase], clause: range) -> Sequence[Phrase]:
-    """Return those of `phrases`, from left to right, that begin in a clause."""
-    # By bisection, because a message may have a thousand clauses.
+    """Return the phrases that begin in a clause. `phrases` are in order from left to right."""
+    # Bisection is fast: a message may have a thousand clauses.
     first = bisect_left(phrases, clause.start, key=attrgetter("start"))
     last = bisect_left(phrases, clause.stop, key=attrgetter("start"))
     return phrases[first:last]
@@ -154,7 +154,7 @@ def _score_languages(text: str, tokens: Sequence[Token]) -> dict[str, float]:
 
 
 def _count_uncommon(tokens: Sequence[Token]) -> int:
-    """Return how many of the words are common in no language."""
+    """Return the number of words that are not common in any language."""
     common = all_common_words()
     return sum(fold(token.written) not in common for token in tokens)
 
@@ -162,7 +162,10 @@ def _count_uncommon(tokens: Sequence[Token]) -> int:
 def _match_phrases(
     tokens: Sequence[Token], known: Container[PhraseKey]
 ) -> Iterator[tuple[int, PhraseKey]]:
-    """Yield each longest phrase's start and key; tokens starting no phrase get an empty key."""
+    """Yield the start and the key of each longest phrase.
+
+    A token that begins no phrase has an empty key.
+    """
     stems = tuple(token.stem for token in tokens)
     longest_by_start = _load_longest_phrases()
     index = 0
@@ -174,7 +177,7 @@ def _match_phrases(
 
 
 def _longest_key(stems: PhraseKey, known: Container[PhraseKey]) -> PhraseKey:
-    """Return the longest known key that these stems begin with; empty if there is none."""
+    """Return the longest known key with which these stems begin, or an empty key."""
     for length in range(len(stems), 0, -1):
         key = stems[:length]
         if key in known:
@@ -193,13 +196,13 @@ def _load_longest_phrases() -> Mapping[str, int]:
 
 @cache
 def _known_phrases(language: str) -> Mapping[PhraseKey, Meanings]:
-    """Return the phrases that are understood in a language, its own and foreign ones."""
+    """Return the phrases that are understood in a language, its own and those of others."""
     known: dict[PhraseKey, Meanings] = {}
     for key, by_language in load_lexicon().items():
         meanings = dict(by_language.get(ANY_LANGUAGE, {}))
         meanings.update(by_language.get(language, {}))
         if not meanings and sum(map(len, key)) >= MIN_FOREIGN_LETTERS:
-            # If several foreign languages have the phrase, the first one in the table counts.
+            # If several other languages have the phrase, the first in the table counts.
             meanings = dict(next(iter(by_language.values())))
             for field in OWN_LANGUAGE_FIELDS:
                 meanings.pop(field, None)

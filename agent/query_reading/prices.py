@@ -11,7 +11,7 @@ from agent.text import fold, pattern
 
 PRICE_FIELDS: Final = frozenset({"min_price", "max_price", "currency"})
 UNKNOWN_CURRENCY: Final = "?"
-"""Stands for every currency that cannot be converted."""
+"""The value that stands for any currency that cannot be converted."""
 MAX_AMOUNT: Final = 100_000
 YEARS: Final = range(1900, 2101)
 APPROXIMATE_FACTORS: Final = 0.7, 1.3
@@ -49,7 +49,7 @@ class PricePart(NamedTuple):
 
 
 def read_price(tokens: Sequence[Token], phrases: Sequence[Phrase]) -> ReadPrice:
-    """Return the price of a message. Of several ones, the last counts.
+    """Return the price of a message. If it has several prices, the last one counts.
 
     Single amounts are only considered if there is no range.
     """
@@ -127,7 +127,7 @@ def _read_phrase(phrase: Phrase) -> PricePart:
 
 
 def _read_limit(phrase: Phrase) -> PricePart:
-    """Return a phrase as a limit of the number beside it, or as anything else."""
+    """Return a phrase as a limit of the number beside it, or as a part that is no limit."""
     of_next = _find_limit(phrase, "")
     of_previous = _find_limit(phrase, "_after")
     symbol = "."
@@ -151,22 +151,24 @@ def _find_limit(phrase: Phrase, ending: str) -> str:
 
 
 def _price_filters(parts: Sequence[PricePart]) -> dict[str, Any]:
-    """Return the filters of one or two amounts; empty if they do not seem to be prices."""
+    """Return the filters of one or two amounts, or no filters if they do not seem to be prices."""
     low, *higher = sorted(part.number for part in parts if part.symbol == "N")
     currency = ""
     limit = ""
     for part in parts:
         currency = currency or part.currency
-        limit = part.limit or limit  # the last one counts: "around 120 at most"
+        limit = (
+            part.limit or limit
+        )  # of several limits, the last one counts: "around 120 at most"
     if not currency:
         if not limit or not _may_be_price(parts):
             return {}
         if limit == "between" and not higher:
             return {}  # "un plateau de quatre fromages"
     if higher and currency == UNKNOWN_CURRENCY:
-        return {}  # AMOUNT finds it
+        return {}  # the pattern AMOUNT finds this price
     if higher and _begins_with_vintage(parts):
-        return {}  # AMOUNT finds the price
+        return {}  # the pattern AMOUNT finds this price
     filters = _limits(low, higher, limit)
     if currency:
         filters["currency"] = currency
@@ -174,7 +176,7 @@ def _price_filters(parts: Sequence[PricePart]) -> dict[str, Any]:
 
 
 def _begins_with_vintage(parts: Sequence[PricePart]) -> bool:
-    """Return True if a range is a vintage and a price: "Chianti 2021 à 18 euros"."""
+    """Return whether a range is a vintage and a price: "Chianti 2021 à 18 euros"."""
     first, *others = [part.number for part in parts if part.symbol == "N"]
     return first in YEARS and all(number < first for number in others)
 
@@ -188,7 +190,7 @@ def _may_be_price(parts: Sequence[PricePart]) -> bool:
 
 
 def _limits(low: float, higher: Sequence[float], limit: str) -> dict[str, Any]:
-    """Return the limits of a price; an amount without a limit is a maximum."""
+    """Return the limits of a price. An amount without a limit is a maximum."""
     if higher:
         return {"min_price": low, "max_price": higher[-1]}
     if limit == "about":
@@ -201,7 +203,7 @@ def _limits(low: float, higher: Sequence[float], limit: str) -> dict[str, Any]:
 
 
 def find_approximate_price(low: float, high: float) -> float | None:
-    """Return the price of which a message said "about", or None if these are other limits."""
+    """Return the price that has these limits after "about", or None if no price has them."""
     lower, upper = APPROXIMATE_FACTORS
     price = round(high / upper, 2)
     return price if round(price * lower, 2) == low else None

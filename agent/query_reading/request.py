@@ -1,4 +1,4 @@
-"""Read a message as a request for wine: its filters and dishes, by the tables."""
+"""Read a message as a request for wine. The tables say which words are filters and dishes."""
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -49,54 +49,57 @@ KIND_FIELDS: Final = frozenset({"styles", "grapes", "regions", "colour"})
 """An excluded phrase with such a field excludes no tastes: "no ice wine" allows sweet wines."""
 MY: Final = "my"
 MINE: Final = "mine"
-"""Stands for "I have", "at home" and others with which a wine may stand before or behind."""
+"""The value of "I have", "at home" and other words that may stand before or after a wine."""
 POSSESSIVES: Final = frozenset({MY, MINE})
 OF_OWNER: Final = frozenset({MINE, "own", "count"})
 ASKED_OF_BOTTLES: Final = frozenset({"count", "now", "soon", "past", "wait"})
 WINE_FIELDS: Final = frozenset({"styles", "colour", "grapes", "regions", "offer"})
-"""Fields of phrases that name wines; a country alone may be that of guests."""
+"""The fields of phrases that name wines. A country is not among them: it may be that of guests."""
 MAX_VALUES: Final = 12
 """The maximum number of values of one filter, and of dishes."""
 MIN_UNKNOWN_LETTERS: Final = 4
-"""Shorter unknown words count only if they look like names."""
+"""The minimum length of an unknown word. A shorter one counts only if it looks like a name."""
 MAX_NAME_TOKENS: Final = 4
-"""A longer message is not taken for just the name of a wine."""
+"""The most tokens of a message that may be only the name of a wine."""
 CACHED_REQUESTS: Final = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """A request for wine; fields that the message does not mention are empty."""
+    """A request for wine. What the message does not mention is empty."""
 
     text: str = ""
     language: str = "en"
     filters: Mapping[str, Any] = field(default_factory=dict)
-    """Named as in `WineQuery`, but `text` and `without_text` are lists of tastes."""
+    """The filters by their names in `WineQuery`.
+
+    Here `text` and `without_text` are lists of tastes.
+    """
     dishes: Mapping[str, Dish] = field(default_factory=dict)
     """The dishes by their names in the message."""
     name: str = ""
     """The name of a wine or a producer, if the message has nothing else to search for."""
     wants_others: bool = False
-    """Whether it asks for other wines than those shown before."""
+    """Whether the message asks for other wines than those shown before."""
     unknown_words: tuple[str, ...] = ()
     """Words missing from the tables that may be a dish or a name."""
     unknown_count: int = 0
     """The number of words missing from the tables, of MIN_UNKNOWN_LETTERS or more."""
     is_question: bool = False
-    """Whether it asks for knowledge rather than for a wine."""
+    """Whether the message asks for knowledge rather than for a wine."""
     is_about_wine: bool = False
     unread_words: tuple[str, ...] = ()
-    """Words that no table has and that are not common, and numbers that are no prices."""
+    """The words that are neither in a table nor common, and the numbers that are no prices."""
     cellar_words: frozenset[str] = frozenset()
-    """What it says of one's own bottles: own, tonight, count, now, soon, past, wait, drunk."""
+    """What it says of the user's bottles: own, tonight, count, now, soon, past, wait, drunk."""
     owned_words: tuple[str, ...] = ()
-    """Words beside "my", "do I have" or "how many" that no table has; they may be names."""
+    """Words beside "my", "do I have" or "how many" that are in no table. They may be names."""
     position: int = 0
-    """Which of the wines shown last it refers to: 2 for "the second", -1 for the last, or 0."""
+    """The position of the shown wine that is meant: 2 for the second, -1 for the last, or 0."""
     is_greeting: bool = False
     is_thanks: bool = False
     asks_to_show: bool = False
-    """Whether it asks to be shown a wine, or told more of it: "show me the Barolo"."""
+    """Whether the message asks to see a wine or to hear more of it: "show me the Barolo"."""
 
     @property
     def describes_wine(self) -> bool:
@@ -110,7 +113,7 @@ class Request:
 
     @property
     def inclusions(self) -> dict[str, tuple[str, ...]]:
-        """Return the filters in `LIST_FIELDS`; a wine should have one of the values of each."""
+        """Return the filters in `LIST_FIELDS`. A wine should have one of the values of each."""
         filters = self.filters
         return {name: filters[name] for name in LIST_FIELDS if name in filters}
 
@@ -120,12 +123,15 @@ class Request:
 
 
 def read_request(text: str, default_language: str = "en") -> Request:
-    """Return the request of a message, in `default_language` unless it is clearly in another."""
+    """Return the request of a message.
+
+    Its language is the default, unless it is clearly another.
+    """
     return _read_request(text[: size_limits.MESSAGE_CHARS], default_language)
 
 
 def is_clear_request(text: str, default_language: str = "en") -> bool:
-    """Return whether a message clearly describes a wine or a dish; a name alone does not."""
+    """Return whether a message clearly describes a wine or a dish. A name alone does not."""
     request = read_request(text, default_language)
     return bool(request.filters or request.dishes)
 
@@ -137,7 +143,7 @@ def _read_request(text: str, default_language: str) -> Request:
 
 
 class _MessageReader:
-    """Reads a message from its phrases; the field "role" says what a phrase does in a sentence."""
+    """Reads a message by its phrases. The field "role" says what a phrase does in a sentence."""
 
     def __init__(self, text: str, language: str) -> None:
         self.text = expand_not(text)
@@ -236,7 +242,7 @@ class _MessageReader:
         return frozenset(words - POSSESSIVES)
 
     def _neighbours_of(self, meant: Container[str]) -> Iterator[int]:
-        """Yield the indices of the first words that are not common beside what tells an owner.
+        """Yield the indices of the nearest words, beside a word for an owner, that are not common.
 
         `meant` are values of the field "cellar". "My" belongs to what follows.
         """
@@ -249,13 +255,16 @@ class _MessageReader:
                 yield self._skip_common(phrase.start - 1, -1)
 
     def _skip_common(self, index: int, step: int) -> int:
-        """Return the index of the next word that is not common, or of no word at all."""
+        """Return the index of the next word that is not common.
+
+        It may be outside of the message.
+        """
         while self._stem(index) and self._is_common(index):
             index += step
         return index
 
     def _is_common(self, index: int) -> bool:
-        """Return whether a word is common, or says how to sort: "my most expensive reds"."""
+        """Return whether a word is common, or says how to sort, such as "expensive"."""
         if self._is_of_wine(index):
             return False
         if fold(self.tokens[index].written) in common_words(self.language):
@@ -285,7 +294,7 @@ class _MessageReader:
         return self.tokens[index].stem
 
     def _list_filters(self) -> dict[str, list[str]]:
-        """Return the included values of each list field, and the excluded as `without_…`."""
+        """Return the included values of each list field, and the excluded values as `without_…`."""
         included = self._included_values()
         excluded = self._excluded_values()
         opposites = _opposite_steps(self.excluded)
@@ -321,7 +330,7 @@ class _MessageReader:
         return not load_grammar().or_words.isdisjoint(neighbours)
 
     def _excluded_values(self) -> dict[str, list[str]]:
-        """Return the excluded values of each list field; many stay empty."""
+        """Return the excluded values of each list field. Many fields have none."""
         excluded: dict[str, list[str]] = {name: [] for name in LIST_FIELDS}
         for phrase in self.excluded:
             fields = {"styles", "countries", "text"}
@@ -335,7 +344,7 @@ class _MessageReader:
         return excluded
 
     def _dishes(self) -> dict[str, Dish]:
-        """Return the dishes by their names in the message; sides only if there is no main dish."""
+        """Return the dishes by their names in the message. Sides count only without a main dish."""
         mains: dict[str, Dish] = {}
         sides: dict[str, Dish] = {}
         for phrase in self.included:
@@ -349,17 +358,20 @@ class _MessageReader:
         return dict(chosen[:MAX_VALUES])
 
     def _dish_name(self, phrase: Phrase) -> str:
-        """Return a dish as it is written; the name of its row for an inflected adjective."""
+        """Return the name of a dish as it is written.
+
+        For an inflected adjective, it is that of its row.
+        """
         first = self.tokens[phrase.start]
         last = self.tokens[phrase.end - 1]
-        # In "zu thailändischem Essen" a word that is no noun says what is eaten.
+        # In "zu thailändischem Essen", an inflected adjective says what is eaten.
         has_capitals = load_languages()[self.language].capitalises_nouns
         if has_capitals and not first.is_capitalised:
             return get_display_name("dish", phrase.values("dish"), self.language)
         return self.text[first.start : last.end]
 
     def _allergens(self) -> list[str]:
-        """Return the allergens to avoid: those of an allergy, and those that are excluded."""
+        """Return the allergens to avoid: those of an allergy, and excluded ones."""
         allergens: list[str] = []
         for phrase in self.phrases:
             allergens += phrase.values("without_allergens")  # "vegan" needs no negation
@@ -373,7 +385,10 @@ class _MessageReader:
         return allergens
 
     def _wants_others(self) -> bool:
-        """Return whether the message asks for others; "champagne or another sparkling" does not."""
+        """Return whether the message asks for other wines.
+
+        "Champagne or another sparkling" does not.
+        """
         or_words = load_grammar().or_words
         for phrase in self.phrases:
             stem_before = self._stem(phrase.start - 1)
@@ -382,9 +397,9 @@ class _MessageReader:
         return False
 
     def _position(self) -> int:
-        """Return which of the wines shown last is meant, or 0.
+        """Return the position of the shown wine that is meant, or 0.
 
-        "Have you got one cheaper than the second?" is about others.
+        "Have you got one cheaper than the second?" asks for another wine.
         """
         positions = self._values("position")
         is_about_others = "have" in self.roles and "show" not in self.roles
@@ -393,7 +408,7 @@ class _MessageReader:
         return int(positions[0])
 
     def _unknown_indices(self) -> list[int]:
-        """Return the indices of the words that no table has, but for common ones."""
+        """Return the indices of the words that are neither in a table nor common."""
         common = common_words(self.language)
         prepositions = load_grammar().dish_prepositions
         unknown = []
@@ -414,14 +429,14 @@ class _MessageReader:
         return len(self._stem(index)) >= MIN_UNKNOWN_LETTERS
 
     def _may_be_dish(self, index: int) -> bool:
-        """Return True if a word stands behind a preposition: "with okonomiyaki", "to a laksa"."""
+        """Return whether a word follows a preposition: "with okonomiyaki", "to a laksa"."""
         if not self._is_long(index):
             return False
         words_before = (self._stem(index - 1), self._stem(index - 2))
         return not load_grammar().dish_prepositions.isdisjoint(words_before)
 
     def _may_be_name(self, index: int) -> bool:
-        """Return whether a word has a capital for no other reason than that it is a name."""
+        """Return whether a word seems to have a capital letter because it is a name."""
         if load_languages()[self.language].capitalises_nouns:
             return False
         token = self.tokens[index]
@@ -430,18 +445,18 @@ class _MessageReader:
         return token.is_capitalised and not starts_sentence and not is_shouted
 
     def _wine_name(self, request: Request) -> str:
-        """Return the longest run of capitalised unknown words as a name, if there is no filter."""
+        """Return the longest run of capitalised unknown words, or "" if there is a filter."""
         may_be_name = request.is_about_wine or len(self.tokens) <= MAX_NAME_TOKENS
         if not request.is_empty or not may_be_name:
             return ""
         words = max(self._capitalised_runs(), key=len)
-        # A single word must look like a name: it may just begin the message.
+        # A single word must look like a name. It may have a capital because it begins the message.
         if len(words) == 1 and words[0] not in request.unknown_words:
             return ""
         return " ".join(words)
 
     def _capitalised_runs(self) -> list[list[str]]:
-        """Return the runs of capitalised unknown words; some are empty."""
+        """Return the runs of capitalised unknown words. Some are empty."""
         runs: list[list[str]] = [[]]
         for index, token in enumerate(self.tokens):
             if index not in self.known_indices and token.is_capitalised:
@@ -461,7 +476,7 @@ class _MessageReader:
 
 
 def drop_empty(fields: Mapping[str, Sequence[str]]) -> dict[str, Any]:
-    """Return the fields that have values, without duplicates and with MAX_VALUES at most."""
+    """Return the fields that have values. A field has at most MAX_VALUES, and none twice."""
     filled: dict[str, Any] = {}
     for name, values in fields.items():
         if values:
@@ -471,9 +486,9 @@ def drop_empty(fields: Mapping[str, Sequence[str]]) -> dict[str, Any]:
 
 
 def _opposite_steps(excluded: Sequence[Phrase]) -> dict[str, list[str]]:
-    """Return the steps that are left of each scale of which some are excluded.
+    """Return the steps that remain of each scale of which the message excludes some.
 
-    "Not sweet" means dry, not merely anything but sweet.
+    "Not sweet" means dry, and not every other step.
     """
     tastes = [phrase for phrase in excluded if not phrase.has_field(KIND_FIELDS)]
     opposites: dict[str, list[str]] = {}

@@ -15,16 +15,16 @@ from agent.tables import read_toml
 
 DATA_FOLDER: Final = Path(__file__).parent / "data"
 ANY_LANGUAGE: Final = "any"
-"""The key of phrases that belong to every language; all other keys of a row are meanings."""
+"""The key of the phrases of a row that belong to every language. Its other keys are meanings."""
 
 PhraseKey = tuple[str, ...]
 """The stems of the words of a phrase."""
 Meanings = Mapping[str, tuple[str, ...]]
-"""The values of a phrase by field of the request."""
+"""The values of a phrase, by the field of the request that gets them."""
 
 
 class Dish(NamedTuple):
-    """The foods in a dish and the name of its pairing; a side counts only without a main dish."""
+    """The foods in a dish and the name of its pairing. A side counts only without a main dish."""
 
     foods: tuple[str, ...]
     pairing: str = ""
@@ -32,7 +32,7 @@ class Dish(NamedTuple):
 
 
 class Profile(NamedTuple):
-    """The typical wine of a grape or a region; `grapes` are those of the region."""
+    """The typical wine of a grape or a region. `grapes` are the grapes of the region."""
 
     grapes: tuple[str, ...]
     style: str
@@ -50,7 +50,7 @@ class TableRow(NamedTuple):
 
 @cache
 def load_dishes() -> tuple[Dish, ...]:
-    """Return all dishes; phrases refer to them by their index."""
+    """Return all dishes. Phrases refer to a dish by its index."""
     dishes: list[Dish] = []
     for row in _load_table("dishes").values():
         foods = tuple(row["foods"])
@@ -61,7 +61,7 @@ def load_dishes() -> tuple[Dish, ...]:
 
 
 def load_pairings() -> Mapping[str, Mapping[str, Sequence[str]]]:
-    """Return wine filters by name of a pairing, preferred values first."""
+    """Return the filters of each pairing by its name. The best values of a filter come first."""
     return _load_table("pairings")
 
 
@@ -109,7 +109,10 @@ def load_lexicon() -> Mapping[PhraseKey, Mapping[str, Meanings]]:
 
 
 def _add_meanings(meanings: dict[str, tuple[str, ...]], new: Meanings) -> None:
-    """Add the meanings of a further row to a phrase: roles add up, others are replaced."""
+    """Add the meanings of another row to a phrase.
+
+    Its roles are added, and its other values replaced.
+    """
     roles = meanings.get("role", ()) + new.get("role", ())
     meanings.update(new)
     if roles:
@@ -117,7 +120,7 @@ def _add_meanings(meanings: dict[str, tuple[str, ...]], new: Meanings) -> None:
 
 
 def _phrase_key(phrase: str) -> PhraseKey:
-    """Return the key of a phrase; punctuation is part of it only if there are no words."""
+    """Return the key of a phrase. Punctuation is part of it only if the phrase has no words."""
     tokens = tokenize(phrase)
     words = [token for token in tokens if token.is_alphanumeric]
     parts = words or tokens
@@ -168,7 +171,7 @@ def _phrases_of(
     row: Mapping[str, Any],
     phrases_by_language: Mapping[str, Mapping[str, str]],
 ) -> dict[str, tuple[str, ...]]:
-    """Return the phrases of a row of a table by language, those of every language last."""
+    """Return the phrases of a row by language. The phrases of every language are the last."""
     row_phrases: dict[str, tuple[str, ...]] = {}
     for language, phrases in phrases_by_language.items():
         if name in phrases:
@@ -179,7 +182,10 @@ def _phrases_of(
 
 
 def _split_phrases(text: str) -> tuple[str, ...]:
-    """Return the phrases that commas separate; lines may be broken within them."""
+    """Return the phrases of a text, which commas separate.
+
+    A phrase may go over the end of a line.
+    """
     phrases: list[str] = []
     for part in text.split(","):
         words = part.split()

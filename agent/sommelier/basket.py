@@ -28,23 +28,26 @@ BOTTLES: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class BasketLine:
-    """So many bottles of a wine, or glasses, at the price of one."""
+    """A number of bottles or glasses of a wine, with the price of one."""
 
     wine_id: str
     count: int
     kind: OfferKind
     price: float
     currency: Currency | None
-    """None on a wine list that names no currency."""
+    """None for a wine list that names no currency."""
 
     @property
     def amount(self) -> float:
-        """Return what they cost together."""
+        """Return the price of all of them."""
         return round(self.count * self.price, 2)
 
 
 def find_offer(wine: Wine, kind: OfferKind | None) -> Offer | None:
-    """Return the offer of a wine of this kind, in stock if there is one; by default the first."""
+    """Return the offer of a kind, one in stock if possible.
+
+    Without a kind, it is the first offer.
+    """
     if kind is None:
         return wine.offers[0]
     of_kind = [offer for offer in wine.offers if offer.kind is kind]
@@ -59,7 +62,7 @@ def find_offer(wine: Wine, kind: OfferKind | None) -> Offer | None:
 
 
 def find_line(item: WineRecommendation, wine: AnyWine) -> BasketLine | None:
-    """Return the bottles of a recommended wine; None if none are counted, or without a price."""
+    """Return the bottles of a recommended wine, or None if no number or no price is known."""
     if item.bottles is None:
         return None
     if isinstance(wine, ReadWine) and _has_read_prices(wine):
@@ -71,7 +74,7 @@ def find_line(item: WineRecommendation, wine: AnyWine) -> BasketLine | None:
 
 
 def _has_read_prices(wine: ReadWine) -> bool:
-    """Return whether the prices of a wine are those that were read, not ours."""
+    """Return whether the prices of a wine are those of the picture, and not ours."""
     return wine.is_listed or wine.known is None
 
 
@@ -90,7 +93,7 @@ def _find_listed_line(
 
 
 def has_size(kind: OfferKind, wine: AnyWine) -> bool:
-    """Return whether a wine is sold in this size; the usual one counts always."""
+    """Return whether a wine is sold in this size. The usual size always counts as sold."""
     if kind is OfferKind.BOTTLE:
         return True
     if isinstance(wine, ReadWine) and _has_read_prices(wine):

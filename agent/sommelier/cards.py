@@ -1,4 +1,4 @@
-"""Write the card of a wine: its label, and facts beside the description of a model."""
+"""Write the card of a wine: its label, its facts, and the description of a model."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -38,7 +38,7 @@ def render_wine(
     user_text: str = "",
     line: BasketLine | None = None,
 ) -> str:
-    """Return a wine as Markdown, with what `user_text` asks for and the bottles of a basket."""
+    """Return the card of a wine as Markdown, with the facts that `user_text` asks for."""
     facts = [format_facts(wine, find_named_currency([user_text]))]
     if isinstance(wine, Wine) and not wine.is_own:
         facts += _format_asked_facts(wine, user_text, line)
@@ -56,7 +56,7 @@ def _join_facts(facts: Iterable[str]) -> str:
 
 
 def get_shown_label(wine: AnyWine) -> str:
-    """Return what a wine is called in the current language; only English says "NV"."""
+    """Return the label of a wine in the current language. Only English says "NV"."""
     if isinstance(wine, Wine) and current_language() != ENGLISH:
         return wine.title
     return wine.label
@@ -65,7 +65,7 @@ def get_shown_label(wine: AnyWine) -> str:
 def _format_asked_facts(
     wine: Wine, user_text: str, line: BasketLine | None
 ) -> Iterator[str]:
-    """Yield the facts that a card has only if the guest asked for them, or counts bottles."""
+    """Yield the facts that a card has only if the guest asks for them or for several bottles."""
     if asks_for_vegan(user_text):
         yield translate(f"vegan_{wine.vegan}")
     yield from _format_asked_allergens(wine, user_text)
@@ -77,12 +77,12 @@ def _format_asked_facts(
 
 
 def _format_asked_allergens(wine: Wine, user_text: str) -> Iterator[str]:
-    """Yield which allergens that a text asks for a wine declares, and which it may contain."""
+    """Yield which allergens in a text a wine declares, and which it may contain."""
     declared: list[Allergen] = []
     unknown: list[Allergen] = []
     for allergen in find_asked_allergens(user_text):
         if allergen in wine.unknown_allergens:
-            continue  # every card of this guest tells these
+            continue  # every card for this guest has these allergens
         if allergen in wine.allergens:
             declared.append(allergen)
         elif not wine.is_known_to_lack(allergen):
@@ -95,7 +95,10 @@ def _format_asked_allergens(wine: Wine, user_text: str) -> Iterator[str]:
 
 
 def _format_stock(wine: Wine, line: BasketLine | None) -> str:
-    """Return how many are in stock; nothing if the wine is sold out, which the card says anyway."""
+    """Return the number in stock.
+
+    It is empty for a sold-out wine, because the card says that anyway.
+    """
     kind = None if line is None else line.kind
     offer = find_offer(wine, kind)
     if offer is None or not offer.in_stock:
@@ -131,7 +134,7 @@ def format_facts(wine: AnyWine, currency: Currency | None = None) -> str:
 
 
 def _format_declared_facts(wine: Wine) -> Iterator[str]:
-    """Yield what the fields that are declared to be on a card tell of a wine."""
+    """Yield the facts of a wine whose fields are declared to be on a card."""
     for name, field in wine_fields().items():
         value = getattr(wine, name)
         if not field.is_on_card or not value:
@@ -176,7 +179,7 @@ def format_prices(wine: Wine, currency: Currency | None = None) -> str:
 
 
 def _name_offer(wine: Wine, offer: Offer, *, has_size: bool) -> str:
-    """Return the name of an offer; the first bottle of a wine has none, but for its size."""
+    """Return the name of an offer. The first bottle of a wine has no name except its size."""
     is_usual = offer is wine.offers[0] and offer.kind is OfferKind.BOTTLE
     parts: list[str] = []
     if not is_usual:
@@ -196,7 +199,7 @@ def _format_availability(wine: Wine) -> str:
 
 
 def _format_unknown_allergens(wine: AnyWine) -> str:
-    """Return which allergens of this guest the wine may contain; empty if none."""
+    """Return which of this guest's allergens the wine may contain, or "" if none."""
     if not wine.unknown_allergens:
         return ""
     names = join_or(_allergen_names(wine.unknown_allergens))
@@ -229,10 +232,10 @@ def _format_read_facts(wine: ReadWine) -> str:
 
 def translate_country(country: str) -> str:
     """Return the name of a country in the current language, or unchanged if it is unknown."""
-    if current_locale().startswith(ENGLISH):  # as the catalogue writes it
+    if current_locale().startswith(ENGLISH):  # the catalogue is in English
         return country
     name = canonical_name("countries", country)
-    if name == "england":  # CLDR names the United Kingdom only
+    if name == "england":  # CLDR has a name for the United Kingdom only
         return translate("england")
     code = _country_codes().get(name)
     if code is None:

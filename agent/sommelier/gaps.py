@@ -1,8 +1,8 @@
-"""Ask a model what a wine list does not tell: the style, grapes, country and region of its wines.
+"""Ask a model for what a wine list lacks: the style, grapes, country and region of its wines.
 
-A model guesses, so only known styles, grapes and countries are taken, and the owner of the list
-sees each of them before it is stored. No model may say that a wine has no alcohol: guests who must
-not drink would be shown it.
+A model guesses. Therefore only known styles, grapes and countries are accepted, and the owner of
+the list sees each of them before it is stored. No model may say that a wine has no alcohol, because
+guests who must not drink would be shown that wine.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -68,7 +68,7 @@ def _clean_region(value: object) -> object:
 
 
 class ToldWine(BaseModel):
-    """The style, grapes and origin that a model tells of a wine, each empty if it is not known."""
+    """What a model says about a wine. Its style, grapes and origin are empty if it knows none."""
 
     model_config = ConfigDict(frozen=True, json_schema_extra=compact_schema)
 
@@ -83,7 +83,7 @@ class ToldWine(BaseModel):
     region: Annotated[str, BeforeValidator(_clean_region)] = ""
 
     def cells(self) -> dict[str, str]:
-        """Return the cells of a list by field; some are empty."""
+        """Return the cells for the columns of a wine list, by field. Some are empty."""
         return {
             "style": self.style,
             "grapes": "; ".join(self.grapes),
@@ -129,7 +129,7 @@ async def ask_for_gaps(
 
 
 async def _ask(batch: Sequence[Wine], run: Run[Deps]) -> ToldWines | None:
-    """Return the model's answer about some wines; None if it gave no valid one."""
+    """Return the answer of the model about some wines, or None if it is not valid."""
     question = "\n".join(_describe_gaps(batch))
     prompt = get_prompt(run, "wine-gaps")
     run = with_instructions(run, prompt, schema=CONTRACT.output.schema_text)
@@ -141,7 +141,7 @@ async def _ask(batch: Sequence[Wine], run: Run[Deps]) -> ToldWines | None:
 
 
 def _describe_gaps(batch: Sequence[Wine]) -> Iterator[str]:
-    """Yield a line for each wine: its number, what is known of it, and what is asked."""
+    """Yield a line for each wine: its number, what is known of it, and what the model shall say."""
     for number, wine in enumerate(batch, start=1):
         parts = [_shorten(wine.label)]
         for field in (*GAP_FIELDS, "appellation"):

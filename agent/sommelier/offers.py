@@ -14,7 +14,7 @@ from agent.sommelier.vocabulary import (
 from agent.sommelier.wine_field import WineField
 
 OFFER_FACTS: Final = ("price", "currency", "in_stock")
-"""The facts of an offer that a wine with a single offer may be given as its own."""
+"""The facts of an offer that may be given for the wine itself, if it has a single offer."""
 
 
 class Offer(BaseModel):
@@ -89,7 +89,7 @@ def sort_offers(offers: tuple[Offer, ...]) -> tuple[Offer, ...]:
 
 
 def describe_offers(offers: Sequence[Offer]) -> list[str] | None:
-    """Return what a model is told of the offers; None if there is only a bottle, and no count."""
+    """Return the offers for a model, or None if there is only a bottle without a count."""
     first, *others = offers
     if first.kind is OfferKind.BOTTLE and first.stock is None and not others:
         return None
@@ -97,7 +97,7 @@ def describe_offers(offers: Sequence[Offer]) -> list[str] | None:
 
 
 def _describe_offer(offer: Offer) -> str:
-    """Return an offer as a model is told it: `half, 375 ml, €26.95, in stock: 3`."""
+    """Return an offer as a model reads it: `half, 375 ml, €26.95, in stock: 3`."""
     facts: list[str] = [offer.kind]
     if offer.size_ml is not None:
         facts.append(f"{offer.size_ml} ml")

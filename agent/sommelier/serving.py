@@ -15,11 +15,11 @@ Range = tuple[int, int]
 """The first and last year, or the lowest and highest temperature."""
 USUAL_BOTTLE_ML: Final = range(700, 801)
 MAX_PHRASE_WORDS: Final = 5
-"""The words of the longest names in the tables: "Vinho Verde Monção e Melgaço"."""
+"""The number of words of the longest name in the tables: "Vinho Verde Monção e Melgaço"."""
 
 
 def _split_keys(by_styles: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the value of each style, where keys name several: "red white", separated by spaces."""
+    """Return the value of each style. A key may name several styles, separated by spaces."""
     by_style: dict[str, Any] = {}
     for styles, value in by_styles.items():
         for style in styles.split():
@@ -32,7 +32,7 @@ ByStyle = Annotated[dict[Style, Range], BeforeValidator(_split_keys)]
 
 
 class _Term(StrictModel):
-    """Words on a label that say something of age in these places only: "reserva" in Rioja."""
+    """Words on a label that say how long a wine keeps, in some places: "reserva" in Rioja."""
 
     words: list[str]
     places: list[str]
@@ -40,14 +40,14 @@ class _Term(StrictModel):
 
 
 class _Cheap(StrictModel):
-    """The years that a wine below this price waits and lasts at most."""
+    """The most years until a wine below this price is ready, and until it is old."""
 
     euros_below: float
     years: ByStyle
 
 
 class _Dear(StrictModel):
-    """The years that a wine from this price on waits and lasts at least."""
+    """The fewest years until a wine of at least this price is ready, and until it is old."""
 
     euros_from: float
     years: ByStyle
@@ -88,7 +88,7 @@ def drinking_years(wine: Wine) -> Range | None:
 
 
 def _find_years(wine: Wine, style: Style) -> Range:
-    """Return the years after the vintage: those of this wine, or the usual ones at its price."""
+    """Return the years after the vintage: the wine's own, or what is usual at its price."""
     own = _find_longest(_serving().wines, _phrases(wine.label), style)
     if own:
         return own
@@ -99,7 +99,7 @@ def _find_years(wine: Wine, style: Style) -> Range:
 def _find_usual_years(wine: Wine, style: Style) -> Range:
     """Return the years after the vintage by what says most: term, word, place, grape, style.
 
-    A producer's name is no place: Lucy Margaux does not make Margaux.
+    The name of a producer is not read as a place, because Lucy Margaux does not make Margaux.
     """
     tables = _serving()
     appellation = _phrases(wine.appellation)
@@ -112,7 +112,7 @@ def _find_usual_years(wine: Wine, style: Style) -> Range:
         _find_term(tables.terms, [*appellation, *title, *region], style)
         or _find_longest(tables.words, [*appellation, *title], style)
         or _find_longest(tables.places, appellation, style)
-        # In a cellar, all that a user wrote.
+        # In a cellar, the name has everything that the user wrote.
         or _find_longest(tables.places, title, style)
         or _find_longest(tables.places, region, style)
         or _find_longest(tables.grapes, main_grape, style)
@@ -133,7 +133,10 @@ def _phrases(text: str) -> Sequence[str]:
 def _find_longest(
     table: Mapping[str, ByStyle], phrases: Iterable[str], style: Style
 ) -> Range | None:
-    """Return the range of the longest phrase that a table has for the style; longest come first."""
+    """Return the range of the first phrase that a table has for a style.
+
+    Longest phrases come first.
+    """
     for phrase in phrases:
         if phrase in table and style in table[phrase]:
             return table[phrase][style]
@@ -145,7 +148,8 @@ def _find_term(
 ) -> Range | None:
     """Return the range of the longest term among phrases that also name one of its places.
 
-    "Gran Reserva" counts in Rioja, not in Maipo, and as more than "Reserva".
+    "Gran Reserva" counts in Rioja, but not in Maipo. It is longer than "Reserva", so it comes
+    first.
     """
     phrase_set = frozenset(phrases)
     longest = ""
@@ -164,7 +168,7 @@ def _find_term(
 def _adjust_to_price(years: Range, style: Style, euros: float | None) -> Range:
     """Return the years of a wine, fewer if it is cheap and more if it is dear.
 
-    What costs little is made to be drunk soon, what costs much to be kept.
+    A cheap wine is made to be drunk soon, and a dear wine is made to be kept.
     """
     if euros is None:
         return years
@@ -213,7 +217,7 @@ def serving_degrees(wine: Wine) -> Range | None:
 
 
 def serving_advice(wine: Wine) -> dict[str, str]:
-    """Return how warm to serve a wine and when to drink it, as guests often ask that next."""
+    """Return how warm to serve a wine and when to drink it. Guests often ask for this next."""
     advice: dict[str, str] = {}
     degrees = serving_degrees(wine)
     if degrees:

@@ -41,18 +41,18 @@ from agent.turn import Deps
 SMALL_PROMPT: Final = "sommelier-small"
 """The name of the prompt."""
 MAX_WINES: Final = 4
-"""Wines that the model chooses from. More would not improve its choice."""
+"""The wines from which the model chooses. More of them would not improve its choice."""
 MIN_SHOWN_WINES: Final = 2
 MAX_SHOWN_WINES: Final = 3
-"""How many wines the model shows, if enough are found."""
+"""The most wines that the model shows."""
 DESCRIPTION_CHARS: Final = 220
-"""The limit of a description that the server enforces, be it in the middle of a word."""
+"""The limit of a description. The server enforces it, even in the middle of a word."""
 COPIED: Final = "·"
-"""It stands between the facts of a wine in the request, and in no sentence."""
+"""A sign that separates the facts of a wine in the request. A text with it is copied."""
 
 
 def _schema_for(ids: Sequence[str] | None = None) -> dict[str, Any]:
-    """Return the schema of an answer with two or three of these wines; None stands for any."""
+    """Return the schema of an answer with two or three of these wines, or with any wines."""
     wine_id: dict[str, Any] = {"type": "string"}
     description = {"type": "string", "maxLength": DESCRIPTION_CHARS}
     wines: dict[str, Any] = {"type": "array"}
@@ -81,7 +81,7 @@ def _narrow_schema(schema: JsonSchema, evidence: Evidence) -> JsonSchema:
 
 
 class SmallSommelierResponse(SommelierResponse):
-    """An answer of a small model; its type is derived from its wines."""
+    """An answer of a small model, which does not write the type of its answer."""
 
     model_config = ConfigDict(json_schema_extra=_shorten)
 
@@ -135,7 +135,7 @@ def _compose(
     wish: str,
     wines: Sequence[DescribedWine],
 ) -> AgenticResponse[SommelierResponse]:
-    """Return a response with the wish as it was understood, and with descriptions that hold."""
+    """Return a response with the wish as it was understood, and with descriptions that are true."""
     if response.answer is None or not response.has_text:
         return response
     by_id = {described.wine.id: described for described in wines}
@@ -151,7 +151,7 @@ def _compose(
 
 
 def _choose_description(item: WineRecommendation, described: DescribedWine) -> str:
-    """Return what the model wrote of a wine if it holds, else what the rules say of it."""
+    """Return the model's description of a wine if it is true, or else that of the rules."""
     text = item.description
     if len(text) >= DESCRIPTION_CHARS:  # the server has cut it
         text = text[: find_last_sentence_end(text, len(text))]
@@ -161,7 +161,7 @@ def _choose_description(item: WineRecommendation, described: DescribedWine) -> s
 
 
 def _holds(text: str, wine: Wine) -> bool:
-    """Return whether a text is in the guest's language, and tells of no other grape or colour."""
+    """Return whether a text is in the guest's language, without a wrong grape or colour."""
     language = current_language()
     if not text.strip() or COPIED in text or wine.id in text:
         return False

@@ -30,7 +30,7 @@ OAKED: Final = (
     "vanilla",
 )
 UNOAKED: Final = ("no oak", "without oak", "not oaky", "unoaked")
-"""Words in the notes of oaked wines, and of unoaked ones."""
+"""The words in the notes of wines with oak, and of wines without it."""
 
 
 def normalize(name: str) -> str:
@@ -39,12 +39,12 @@ def normalize(name: str) -> str:
 
 
 def mentions(text: str, phrases: Sequence[str]) -> bool:
-    """Return whether a padded normalized text has one of the phrases as whole words."""
+    """Return whether a normalized text between spaces has one of the phrases as whole words."""
     return any(f" {phrase} " in text for phrase in phrases)
 
 
 def speaks_of_oak(text: str) -> bool:
-    """Return whether the words of a wine, normalized and padded, say that it has seen oak."""
+    """Return whether the normalized words of a wine, between spaces, say that it has oak."""
     return mentions(text, OAKED) and not mentions(text, UNOAKED)
 
 
@@ -157,7 +157,7 @@ def currencies_by_word() -> Mapping[str, frozenset[Currency]]:
 
 
 Style = StrEnum("Style", "RED WHITE ROSE ORANGE SPARKLING SWEET FORTIFIED ALCOHOL_FREE")
-"""The style of a wine; every wine has one at most."""
+"""The style of a wine. A wine has at most one."""
 Colour = StrEnum("Colour", "RED WHITE ROSE ORANGE")
 """The colour in the glass, for styles that come in several."""
 Sweetness = StrEnum("Sweetness", "BONE_DRY DRY OFF_DRY MEDIUM SWEET LUSCIOUS")
@@ -179,11 +179,11 @@ Allergen = StrEnum("Allergen", "SULPHITES EGG MILK FISH")
 OfferKind = StrEnum(
     "OfferKind", "BOTTLE HALF MAGNUM LARGE PICCOLO BOX CASE GLASS CARAFE"
 )
-"""What is sold, in the order in which the offers of a wine are told."""
+"""What is sold, in the order in which the offers of a wine are listed."""
 
 
 def canonicalize(value: object) -> object:
-    """Write a value as the vocabulary does: "Rosé" becomes rose, "Off-Dry" off_dry."""
+    """Return a value as the vocabulary has it: "Rosé" becomes rose, "Off-Dry" off_dry."""
     if not isinstance(value, str):
         return value
     return fold(value.strip()).replace(" ", "_").replace("-", "_")
