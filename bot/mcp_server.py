@@ -111,7 +111,10 @@ async def serve_stdio(resources: Resources) -> None:
 
 @asynccontextmanager
 async def open_http_route(tools: Toolbox, run_call: ToolCaller) -> AsyncIterator[Route]:
-    """Start an HTTP server without sessions, so that any replica can answer; yield its route."""
+    """Start an HTTP server, and yield its route.
+
+    The server has no sessions, so any replica can answer any request.
+    """
     server = create_server(tools, run_call)
     sessions = StreamableHTTPSessionManager(
         app=server, json_response=True, stateless=True

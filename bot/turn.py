@@ -29,7 +29,7 @@ from db.commit import Commit, Fence
 from db.models import TurnRow
 
 TurnKind = Literal["chat", "ask", "quotes", "find", "rewrite", "label", "voice"]
-"""The kind of a turn; its trace has this name."""
+"""The kind of a turn, which is also the name of its trace."""
 OpenRoot = Callable[[TraceRecord, str, int], Span]
 """Opens the root span of a trace with an input, at a time in nanoseconds since the epoch."""
 Transcribe = Callable[[Run], Awaitable[str]]
@@ -71,13 +71,13 @@ class Delivery:
 
     message_ids: tuple[int, ...] = ()
     requests: int = 0
-    """The number of requests to Telegram; 0 if nothing was to be sent."""
+    """The number of requests to Telegram. It is 0 if there was nothing to send."""
     error: DeliveryError | None = None
     """The last error."""
     began_ns: int = field(default=0, compare=False)
-    """The time when sending began, in nanoseconds since the epoch; 0 if it is not known."""
+    """The time when sending began, in nanoseconds since the epoch, or 0 if it is not known."""
     ended_ns: int = field(default=0, compare=False)
-    """The time when sending ended, in nanoseconds since the epoch; 0 if it is not known."""
+    """The time when sending ended, in nanoseconds since the epoch, or 0 if it is not known."""
     texts: tuple[str, ...] = field(default=(), compare=False)
     """The delivered messages, as HTML."""
 
@@ -103,9 +103,9 @@ class Question:
     text: str
     kind: TurnKind = "chat"
     trace_input: str = ""
-    """The input that the trace shows; the trace shows `text` if this is empty."""
+    """The input that the trace shows. If it is empty, the trace shows `text`."""
     transcribe: Transcribe | None = None
-    """Returns the text of a voice question; None for a question in writing."""
+    """Returns the text of a voice question. For a written question it is None."""
 
 
 class Hold:
@@ -141,7 +141,7 @@ class Turn:
     """
 
     id: int = field(default_factory=lambda: -1 - secrets.randbits(62))
-    """The id of the update; a random negative number if there is no update."""
+    """The id of the update, or a random negative number if there is no update."""
     accepted_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     try_number: int = 1
     chat_id: int = 0
@@ -153,7 +153,7 @@ class Turn:
     the HTTP API, has the id 0. Facts and bottles are stored for a user only (`has_memory`).
     """
     to: Destination | None = None
-    """The place of the reply in Telegram; None for a question from elsewhere."""
+    """The place of the reply in Telegram, or None for a question from elsewhere."""
     trace_session: str = ""
     """The hash or name that stands for the chat in traces."""
     trace_user: str = ""
@@ -162,11 +162,11 @@ class Turn:
     """Names of people, which are masked in traces."""
     trace_id: str | None = None
     facts: Sequence[Fact] | None = None
-    """The facts about the user; None if they were not read yet."""
+    """The facts about the user, or None if they were not read yet."""
     taken_back_turn_id: int | None = None
     """The id of the earlier turn that this one takes back, because its message was edited."""
     taken_back_change: Change | None = None
-    """The change of memory that the earlier turn has made; None if it has made none."""
+    """The change of memory that the earlier turn has made, if any."""
 
     stop: Stop = field(default_factory=Stop)
     budget: RemainingBudget = UNLIMITED
@@ -174,14 +174,14 @@ class Turn:
     billed_before: BilledUsage = NOTHING_BILLED
     """The requests, tokens and cost of earlier tries."""
     usage: Usage | None = None
-    """The usage of the present try; None before the try has a run.
+    """The usage of the present try, or None before the try has a run.
 
-    Its `billed` starts with `billed_before`, and so is the sum of all tries.
+    Its `billed` starts with `billed_before`, so it is the sum of all tries.
     """
     earlier_trace: TraceRecord | None = None
     """The trace of earlier tries."""
     placeholder_id: int | None = None
-    """The id of the message that showed progress in a group; the answer replaces it."""
+    """The id of the message that shows progress in a group. The answer will replace it."""
     calls: WritingCalls = field(default_factory=WritingCalls)
     """The calls of tools that may write. The calls of earlier tries are among them."""
 
@@ -368,7 +368,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnFilter:
-    """Selects turns by their ids; None stands for any id."""
+    """Selects turns by their ids. None means that any id is selected."""
 
     id: int | None = None
     chat_id: int | None = None
@@ -413,7 +413,7 @@ class RunningTurns:
         self.turns.pop(turn.id, None)
 
     def stop(self, turns: TurnFilter) -> bool:
-        """Stop turns of this process; return whether there are any."""
+        """Stop turns of this process. Return whether there are any."""
         is_running = False
         for turn in self.turns.values():
             if turns.selects(turn):
@@ -422,7 +422,7 @@ class RunningTurns:
         return is_running
 
     async def stop_everywhere(self, turns: TurnFilter) -> bool:
-        """Stop turns of this and all other processes; return whether there may be any."""
+        """Stop turns of this and all other processes. Return whether there may be any."""
         is_running = self.stop(turns)
         if self.stop_elsewhere is not None:
             is_running |= await self.stop_elsewhere(turns.as_notice())

@@ -20,7 +20,7 @@ from db.engine import DatabaseUnusable, mask_url
 from db.models import SchemaSupportRow
 
 MIGRATION_LOCK: Final = 7_303_014
-"""The key of the advisory lock for migrations; no other code uses it."""
+"""The key of the advisory lock for migrations. No other code uses it."""
 
 
 class SchemaState(Enum):
@@ -39,9 +39,9 @@ class Schema(NamedTuple):
     """The schema of a database."""
 
     revision: str | None
-    """The newest migration that was applied; None if the database is empty."""
+    """The newest migration that was applied, or None if the database is empty."""
     oldest_revision: str = ""
-    """The newest migration of the oldest release that runs on the schema; "" if none is stored."""
+    """The newest migration of the oldest release that runs on the schema, or "" if unknown."""
 
     @property
     def state(self) -> SchemaState:

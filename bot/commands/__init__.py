@@ -1,1 +1,1 @@
-"""The commands of the command line; their modules are imported when they run."""
+"""The commands of the command line. The module of a command is imported when it runs."""

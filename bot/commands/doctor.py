@@ -252,7 +252,8 @@ async def _find_unsent_traces(settings: Settings) -> str:
     async with open_engine(settings) as engine:
         schema = await find_schema(engine)
         if schema.state is not SchemaState.NEWEST:
-            return ""  # their tables may not exist yet
+            # The tables of traces may not exist yet.
+            return ""
         return await describe_problems(Sessions(engine))
 
 

@@ -35,7 +35,7 @@ class ModelServer(NamedTuple):
     base_url: str
     """The value for OPENAI_BASE_URL."""
     models: tuple[str, ...]
-    """The names of its chat models; there is at least one."""
+    """The names of its chat models. There is at least one."""
 
 
 async def find_servers(ports: Sequence[int]) -> list[ModelServer]:
@@ -47,7 +47,10 @@ async def find_servers(ports: Sequence[int]) -> list[ModelServer]:
 
 
 async def _find_server(http: httpx2.AsyncClient, port: int) -> ModelServer | None:
-    """Return the server on a port of this machine; None if none answers, or it cannot chat."""
+    """Return the model server on a port of this machine.
+
+    Return None if no server answers there, or if it has no chat model.
+    """
     base_url = f"http://127.0.0.1:{port}/v1"
     try:
         response = await http.get(f"{base_url}/models")
