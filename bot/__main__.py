@@ -63,6 +63,7 @@ class LazyCommands(TyperGroup):
 
 
 def _import_command(name: str) -> Any:
+    """Import the module of a command, and return the command with its name and help text."""
     module, attribute, help_text = COMMANDS[name]
     imported = getattr(import_module(f"bot.commands.{module}"), attribute)
     if isinstance(imported, typer.Typer):

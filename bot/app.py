@@ -254,7 +254,8 @@ def build_handlers(
         has_staff=settings.staff_chat_id is not None,
     )
     additional = [
-        # Before all other handlers of replies: a reply in a referral is passed on, not answered.
+        # These come before all other handlers of replies, because a reply in a referral is passed
+        # on and not answered.
         *shop_reply_handlers(),
         *media_handlers(),
         *inline_handlers(),

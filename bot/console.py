@@ -126,7 +126,7 @@ def _greet_and_read_lines(console: Console | None) -> Iterator[str]:
         with contextlib.suppress(ImportError):
             import readline  # noqa: F401, PLC0415 - the import makes `input` editable
         console.print("", to_rich_text(translate("greeting")), "", sep="\n")
-        # Endless, because `input` never returns None.
+        # The iterator is endless, because `input` never returns None.
         lines = iter(lambda: input(translate("terminal_prompt")), None)
     for text in lines:
         line = text.strip("\ufeff\r\n\t ")
@@ -176,8 +176,8 @@ class TerminalConversation:
             text = f"{translate('help')}\n\n{numbers_text}"
         else:
             text = translate(MESSAGE_NAMES.get(command, "unknown_command"))
-        # Also a command may tell of a crisis. Help is offered only now: /new would forget the
-        # crisis that it stores.
+        # A command may tell of a crisis, too. Help is offered after it has run, because /new
+        # would forget the stored crisis.
         turn = self._open_turn()
         help_reply = await self.runner.offer_help(turn, Question(text=line))
         turn.on_delivery(Delivery())

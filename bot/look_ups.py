@@ -68,6 +68,7 @@ def parse_look_up(
 
 
 def _parse_ask_look_up(arguments: str, resources: Resources) -> LookUp | str:
+    """Return the look-up of `/ask QUESTION`, or the text that says what is wrong."""
     question, refine = parse_ask(arguments)
     if len(question) > MAX_QUESTION_CHARS:
         return translate("question_too_long")
@@ -82,6 +83,7 @@ def _parse_ask_look_up(arguments: str, resources: Resources) -> LookUp | str:
 
 
 def _parse_quotes_look_up(arguments: str, resources: Resources) -> LookUp | str:
+    """Return the look-up of `/quotes QUERY`, or the text that says what is wrong."""
     query = arguments.strip()
     if len(query) > MAX_QUESTION_CHARS:
         return translate("question_too_long")
@@ -95,6 +97,7 @@ def _parse_quotes_look_up(arguments: str, resources: Resources) -> LookUp | str:
 
 
 def _parse_find_look_up(arguments: str, resources: Resources) -> LookUp | str:
+    """Return the look-up of `/find CATEGORY PLACE`, or the text that says what is wrong."""
     category, place = parse_find(arguments)
     if category is None:
         return translate("find_usage")
@@ -269,6 +272,7 @@ def render_quotes(quotes: Quotes) -> list[str]:
 
 
 def _render_quote(number: int, quote: Quote) -> str:
+    """Return a quote in Markdown, with its source and why the model found it relevant."""
     title = _escape_line(quote.source_title)
     location = _escape_line(quote.source_location)
     parts = [
@@ -309,6 +313,7 @@ def render_places(places: Places) -> list[str]:
 
 
 def _render_place(number: int, place: Place, *, query_count: int) -> str:
+    """Return a place in Markdown, with its page and how many of the queries have found it."""
     one_line = " ".join(place.snippet.split())
     snippet = truncate_at_boundary(one_line, MAX_SNIPPET_CHARS)
     lines = [

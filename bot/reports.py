@@ -116,6 +116,7 @@ def cost_text(cost_usd: float) -> str:
 
 
 def _score_line(score: ScoreRecord) -> str:
+    """Return a score with its comment as a line of text."""
     value = score.value
     if isinstance(value, float):
         value = f"{value:g}"
@@ -143,6 +144,7 @@ def _span_lines(span: SpanRecord, *, full: bool) -> Iterator[str]:
 
 
 def _span_facts(span: SpanRecord) -> Iterator[str]:
+    """Yield what is known about a span: its name, times, model, usage, cost, prompt and level."""
     yield f"{span.name} [{span.kind}] {span.seconds:.2f} s"
     if span.model:
         yield span.model

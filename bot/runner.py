@@ -70,7 +70,7 @@ class TurnRunner:
                 question, reply = await self._answer(turn, question, make_reply, root)
             turn.end(question, reply, root.trace)
         except BaseException:
-            # Also after a cancellation.
+            # This is also done after a cancellation.
             self.running.remove(turn)
             # The next try of the update continues this trace.
             turn.earlier_trace = root.trace
@@ -111,6 +111,7 @@ class TurnRunner:
         )
 
     async def _save(self, turn: Turn) -> None:
+        """Commit a turn. If that keeps failing, only log it: the reply is shown all the same."""
         commits = self.commits
         if commits is None:
             return

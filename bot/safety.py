@@ -98,7 +98,8 @@ class SafetyService:
             known_facts = facts
             if known_facts is None:
                 known_facts = await memory.list_facts(user_id)
-            if chat_id < 0:  # others read the answer
+            # In a group, other people read the answer.
+            if chat_id < 0:
                 known_facts = [
                     fact for fact in known_facts if fact.kind in SHOWN_IN_GROUPS
                 ]
@@ -214,6 +215,7 @@ class SafetyService:
         return ForgetConcerns(user_id, chat_id, but=PERMANENT_CONCERNS)
 
     async def _stored_concerns(self, chat_id: int, user_id: int) -> frozenset[str]:
+        """Return the names of the stored concerns, or none if they cannot be read."""
         if self.memory is None or not chat_id:
             return frozenset()
         memory = self.memory

@@ -261,7 +261,7 @@ async def forget_people(settings: Settings, upkeep: MemoryUpkeep) -> None:
         # SQLite's log may hold words of a turn that ended after the last try. This removes them.
         await upkeep.sessions.checkpoint()
     for deletion in deletions:
-        # As long as it is recent, traces of turns that ran then may still arrive in Langfuse.
+        # Turns that ran at the time of a recent deletion may still send traces to Langfuse.
         is_recent = datetime.now(UTC) - deletion.at < MAX_TRACE_DELAY
         may_be_more = False
         if settings.langfuse_keys:

@@ -65,7 +65,7 @@ def group_wishes(wishes: Sequence[UnmetWish]) -> list[WishGroup]:
         counts.update(words.keys())
     indices_by_stem = defaultdict[str, list[int]](list)
     for index, words in enumerate(words_by_wish):
-        # Sorted, so that of equally frequent words all wishes choose the same one.
+        # The order decides between equally frequent words, so all wishes choose the same one.
         stems = sorted(words, reverse=True)
         most_frequent = max(stems, key=lambda stemmed: counts[stemmed], default="")
         indices_by_stem[most_frequent].append(index)
@@ -123,6 +123,7 @@ def to_csv(groups: Iterable[WishGroup]) -> bytes:
 
 
 def _to_row(group: WishGroup, wish: UnmetWish) -> list[str | int | float]:
+    """Return the cells of a wish in the CSV file. Spreadsheets do not run them as formulas."""
     reasons = [describe_reason(reason) for reason in wish.reasons]
     cells = (
         f"{wish.at:%G-W%V}",

@@ -70,7 +70,7 @@ def _copy(source: Path, target: Path) -> None:
     os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     with closing(_open(source)) as reader, closing(sqlite3.connect(target)) as writer:
         reader.backup(writer)
-        # So that no log with the newest changes stands beside the file.
+        # In this mode, no log with the newest changes stands beside the file.
         writer.execute("PRAGMA journal_mode = DELETE")
 
 

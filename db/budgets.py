@@ -93,8 +93,8 @@ class DailyBudgets(SqlRepository):
         if not has_limits or user_id in self.exempt:
             return UNLIMITED
         if session.get_bind().dialect.name != "sqlite":
-            # Of two turns that begin at once, the second waits here until the first has committed,
-            # and sees what it has reserved.
+            # If two turns begin at once, the second one waits here until the first has committed,
+            # and so sees what the first one has reserved.
             key = func.hashtext(LOCK)
             await session.execute(select(func.pg_advisory_xact_lock(key)))
         now = self.now()

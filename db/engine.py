@@ -244,8 +244,8 @@ def create_engine(url: str, pool_size: int = POOL_SIZE) -> AsyncEngine:
         sa.event.listen(engine.sync_engine, "connect", _prepare_sqlite)
         return engine
     parsed = parsed.update_query_dict({**POSTGRES_OPTIONS, **parsed.query})
-    # Without `pool_pre_ping`, which would double the round trips. If a call finds its connection
-    # lost, SQLAlchemy replaces all older connections, and the call is tried again.
+    # `pool_pre_ping` is off, because it would double the round trips. If a call finds its
+    # connection lost, SQLAlchemy replaces all older connections, and the call is tried again.
     return create_async_engine(
         parsed, pool_size=pool_size, max_overflow=0, hide_parameters=True
     )
@@ -270,6 +270,7 @@ def _create_private_file(path: Path) -> None:
 
 
 def _prepare_sqlite(connection: DBAPIConnection, _entry: ConnectionPoolEntry) -> None:
+    """Set the options of a new connection to SQLite."""
     cursor = connection.cursor()
     for pragma in PRAGMAS:
         cursor.execute(f"PRAGMA {pragma}")

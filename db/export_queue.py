@@ -78,7 +78,7 @@ class RowQueue(SqlRepository):
         try:
             yield rows
         except BaseException:
-            # Also after a cancellation.
+            # This is also done after a cancellation.
             await self.release(rows)
             raise
 

@@ -86,13 +86,14 @@ class TraceRows:
         if trace is None:
             return None
         try:
-            # In a thread: a trace may be long, and other chats must not wait.
+            # This runs in a thread, because a trace may be long, and other chats must not wait.
             return await asyncio.to_thread(self._prepare, trace)
         except Exception as error:
             log.error("A trace cannot be stored: %s", type(error).__name__)  # noqa: TRY400
             return None
 
     def _prepare(self, trace: TraceRecord) -> PreparedTrace:
+        """Mask and compress a trace."""
         masked = self.masking.mask_trace(trace)
         return PreparedTrace(to_trace_row(masked), _to_score_rows(masked))
 
@@ -116,6 +117,10 @@ class TraceRows:
     def _prepare_delivery(
         self, trace: TraceRecord, sending: SpanRecord
     ) -> PreparedDelivery:
+        """Return what the delivery adds to a trace.
+
+        It adds a span for the sending, and changes the end, the level and the errors of the turn.
+        """
         summary = replace(trace.root, input=None, output=None)
         addition = replace(trace, spans=[summary, sending], scores={})
         masked = self.masking.mask_trace(addition)

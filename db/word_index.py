@@ -47,6 +47,7 @@ def extract_terms(text: str) -> list[str]:
 
 @lru_cache(CACHE_SIZE)
 def _terms_of_word(word: str) -> tuple[str, ...]:
+    """Return the terms under which a word is found: its stem, or none for a very common word."""
     if not word.isascii():
         return _terms_of_foreign_word(word)
     if word in stop_words():

@@ -190,6 +190,7 @@ def _show(read: _Import, mode: ImportMode | None) -> None:
 
 
 def _item_table(items: Sequence[CellarItem]) -> Table:
+    """Return a table of the first items."""
     columns: list[str | Column] = [
         Column("Bottles", justify="right"),
         "Wine",

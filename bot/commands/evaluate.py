@@ -203,6 +203,7 @@ def read_cases(settings: Settings, name: str, limit: int | None) -> Sequence[Eva
 
 
 def _read_langfuse(settings: Settings, name: str) -> list[EvalCase]:
+    """Return the conversations of a data set in Langfuse. If it cannot be read, fail."""
     if not settings.langfuse_keys:
         fail(NO_KEYS, 2)
     try:

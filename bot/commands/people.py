@@ -109,6 +109,7 @@ def import_export(
 
 
 def _read_file(file: Path) -> Exported:
+    """Return the content of an exported file. If it cannot be imported, fail."""
     try:
         if file.stat().st_size > MAX_EXPORT_BYTES:
             fail(f"{file} is larger than {MAX_EXPORT_BYTES:,} bytes")

@@ -69,6 +69,7 @@ def _look_up(name: CommandName, arguments: str) -> Any:
     settings = open_settings()
 
     async def run_turn() -> Reply:
+        """Run the look-up as a turn, and return its reply. Fail if its arguments are not valid."""
         async with (
             open_resources(settings) as resources,
             open_exporter(settings, resources.sessions),

@@ -217,6 +217,7 @@ def trace_table(traces: Iterable[TraceRow]) -> Table:
 
 
 def _table_row(trace: TraceRow) -> Sequence[str]:
+    """Return the cells of a trace in the table of traces."""
     started_at = trace.started_at.astimezone(UTC)
     duration = trace.ended_at - trace.started_at
     return (

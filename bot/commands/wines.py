@@ -292,6 +292,7 @@ def _show_rest(catalogue: CatalogueFile) -> None:
 
 
 def _format_report(report: ImportReport) -> str:
+    """Return the numbers of a report as a sentence."""
     counts = [
         f"{report.added} added",
         f"{report.updated} updated",

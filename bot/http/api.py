@@ -83,7 +83,7 @@ async def set_request_language(
 ) -> None:
     """Set the language of the answer from the request."""
     set_language(accept_language)
-    # Of "de-AT,de;q=0.9,en;q=0.5", the first.
+    # Of "de-AT,de;q=0.9,en;q=0.5", this takes "de-AT".
     first, _, _ = (accept_language or "").partition(",")
     language, _, _ = first.partition(";")
     set_app_language(language)
@@ -227,7 +227,7 @@ class Api:
             result = await tools.call(call, run)
             return Reply(text=result.text)
 
-        # As a "find", the turn has the safety rules of look-ups.
+        # The turn is of the kind "find", so that it has the safety rules of look-ups.
         reply = await self._run_turn("find", call.arguments, make_reply)
         if result is None:
             return ToolResult(reply.text, error_type=reply.outcome)

@@ -247,8 +247,8 @@ async def serve_http(
         access_log=False,
         limit_concurrency=MAX_CONNECTIONS,
         server_header=False,
-        # Longer than the usual 60 s of a proxy. So the proxy closes an idle connection, and does
-        # not send a request just when this server closes it.
+        # This is longer than the usual 60 s of a proxy, so the proxy closes an idle connection. If
+        # this server closed it, the proxy might send a request at the same moment.
         timeout_keep_alive=75,
         timeout_graceful_shutdown=finish_seconds,
     )

@@ -86,7 +86,7 @@ async def _show_overview(
     except Exception as error:
         # The text tells all that the picture shows.
         log_failure("A cellar could not be drawn", error)
-    # In a thread: a cellar may be large, and other chats must not wait.
+    # This runs in a thread, because a cellar may be large, and other chats must not wait.
     text = await asyncio.to_thread(format_overview, bottles, this_year())
     turn.reply(f"{text}\n\n{translate('cellar_hint')}", _view_buttons(bottles))
 

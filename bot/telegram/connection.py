@@ -226,6 +226,7 @@ async def fetch_updates(
     offset = 0
 
     async def fetch_next() -> None:
+        """Fetch the updates after `offset`, and pass them on."""
         nonlocal offset
         query = urlencode(parameters | {"offset": offset})
         try:

@@ -147,7 +147,7 @@ class Dispatcher:
             return not self.allow_list
         if user.id in self.admin_ids:
             return True
-        # None if no admin has decided about the user.
+        # The access is None if no admin has decided about the user.
         access = await chats.find_access(user.id)
         if access == "blocked":
             log.info(

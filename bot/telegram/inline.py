@@ -36,6 +36,7 @@ def inline_handlers() -> list[AnyHandler]:
 
 
 async def _answer_query(rate_limit: RateLimit, update: Update, turn: ChatTurn) -> None:
+    """Answer an inline query with the wines that match it."""
     query = update.inline_query
     # A query beyond the limit stays without an answer: the next letter brings another one.
     if query is None or not rate_limit.count_if_free(query.from_user.id):

@@ -154,6 +154,7 @@ class _ShownProgress:
         return self.shown_html
 
     async def _show_draft(self, html: str) -> None:
+        """Show a draft, and set when the next one may follow."""
         # Only a success sets another time. After a failure no more drafts are sent: the draft may
         # have arrived all the same, or Telegram may not support drafts in this chat.
         self.due_at = inf
@@ -163,6 +164,7 @@ class _ShownProgress:
             await self._send_draft(html)
 
     async def _send_draft(self, html: str) -> None:
+        """Show a draft in a private chat."""
         shows_stop_button = {"can_stop": True}
         await self.bot.send_message_draft(
             self.to.chat_id,

@@ -174,6 +174,7 @@ class RateLimit(BaseRateLimiter[Priority]):
             await self._sleep(seconds)
 
     def _count_if_allowed(self, chat: _Window) -> bool:
+        """If a message to a chat may be sent now, count it. Return whether it may."""
         now = self._clock()
         free_at = max(chat.free_at, self._overall.free_at)
         if free_at - now > CLOCK_TOLERANCE:

@@ -154,6 +154,7 @@ def _buttons(turn: ChatTurn, chosen: Mapping[str, str]) -> ButtonRows:
 
 
 def _label(name: str, value: str) -> str:
+    """Return the label of the button that sets a setting to a value."""
     if name == CHOSEN_LANGUAGE_KEY and value == AS_WRITTEN:
         return translate("language_auto")
     if name == CHOSEN_LANGUAGE_KEY:
@@ -207,6 +208,10 @@ async def _forget_or_keep(privacy: Privacy, update: Update, turn: ChatTurn) -> N
 
 
 def _confirm_deletion(privacy: Privacy) -> str:
+    """Return the text that says that all data are deleted.
+
+    It also says whether the traces on another server are deleted.
+    """
     server = privacy.trace_server
     if not server:
         elsewhere = ""

@@ -93,6 +93,7 @@ async def _reject_unknown(turn: ChatTurn, replied_id: int) -> object:
 async def _pass_to_user(
     turn: ChatTurn, referral: ReferralRow, message: Message
 ) -> None:
+    """Pass an answer of the staff on to the user, if the referral is still open at the commit."""
     number = number_of(referral)
     sent_text = translate("staff_sent", number=number)
     ended_text = translate("staff_over", number=number)
@@ -111,6 +112,7 @@ async def _pass_to_user(
 async def _pass_to_staff(
     turn: ChatTurn, referral: ReferralRow, message: Message
 ) -> None:
+    """Pass a further message of the user on, if the referral is still open at the commit."""
     passed_on_text = translate("shop_passed_on")
     ended_text = translate("shop_over")
     confirmation = await _build_notice(turn, referral, message, passed_on_text)
@@ -170,6 +172,7 @@ async def _build_end_for_user(turn: ChatTurn, referral: ReferralRow) -> list[Out
 async def _build_end_for_staff(
     turn: ChatTurn, referral: ReferralRow
 ) -> list[OutboxRow]:
+    """Return the message that tells the staff that a referral has ended."""
     to = Destination(await find_staff_chat(turn))
     with use_language(await load_staff_language(turn)):
         return await build_messages(

@@ -143,7 +143,7 @@ def section(payload: Payload, name: str) -> Payload:
 
 def as_int(value: object) -> int:
     """Return the value if it is a 64-bit integer, or else 0."""
-    # Not `isinstance`: True is an instance of int, too.
+    # `isinstance` would accept True, which is an instance of int, too.
     if type(value) is int and abs(value) <= MAX_ID:
         return value
     return 0

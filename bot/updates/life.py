@@ -178,6 +178,7 @@ class UpdateLife(Generic[T]):
         turn: T,
         deaths: int,
     ) -> None:
+        """Run tries of a turn until it ends. In `deaths` earlier tries, a process died."""
         joining: Sequence[int] = ()
         was_begun_before = row.turn_id is not None
         if not was_begun_before:
@@ -258,6 +259,7 @@ class UpdateLife(Generic[T]):
         """Handle the updates of a turn as one. If others join it, stop and return their ids."""
 
         async def wait_for_joining() -> Sequence[int]:
+            """Wait for updates that join the turn, such as corrections. Return their ids."""
             while True:
                 await lane.new_updates.wait()
                 lane.new_updates.clear()

@@ -275,6 +275,7 @@ class ReplicaLocks(Locks):
     async def _execute_alone(
         self, statement: LiteralString, values: Sequence[object]
     ) -> Sequence[Any]:
+        """Execute a statement when no other one runs. After an error, close the connection."""
         async with self._connection_in_use:
             try:
                 async with asyncio.timeout(ANSWER_SECONDS + SETTLE_SECONDS):
@@ -327,6 +328,7 @@ async def open_locks(url: str, inbox: Inbox) -> AsyncIterator[Locks]:
 
 @contextmanager
 def _single_process(file: Path) -> Iterator[None]:
+    """Lock the file of an SQLite database for the block, so that only one process uses it."""
     path = file.expanduser()
     with path.with_name(f"{path.name}.lock").open("w") as lock:
         try:

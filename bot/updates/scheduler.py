@@ -93,6 +93,8 @@ class Scheduler:
                 self._start_inline(payload)
 
     def _start_inline(self, payload: Payload) -> None:
+        """Answer an inline query in the background. Such queries wait for no lane."""
+
         async def answer() -> None:
             await self.answer_inline(payload)
 
@@ -194,6 +196,7 @@ class Scheduler:
         return True
 
     async def _run_lane(self, lane: Lane) -> None:
+        """Run the updates of a lane in order, until none is left."""
         try:
             await self.ready.wait()
             while lane.new_updates.is_set():

@@ -92,7 +92,7 @@ class ForgetConversation(StoredChange):
 
     async def apply(self, transaction: Transaction) -> None:
         """Store the time of the deletion, and delete the messages."""
-        # Not the present time: what was asked after the deletion was asked for is kept.
+        # The present time would be wrong: what came after the wish for the deletion is kept.
         at = transaction.accepted_at
         key = {"chat_id": self.chat_id, "thread_id": self.thread_id}
         await upsert(transaction.session, ForgottenChatRow(**key, at=at))
@@ -121,7 +121,7 @@ class ForgetUser(StoredChange):
     async def apply(self, transaction: Transaction) -> None:
         """Store the time of the deletion, and delete or anonymise the rows."""
         session = transaction.session
-        # Not the present time: what was asked after the deletion was asked for is kept.
+        # The present time would be wrong: what came after the wish for the deletion is kept.
         forgotten = ForgottenUserRow(user=self.user, at=transaction.accepted_at)
         await upsert(session, forgotten)
         # This waits for commits that pass a message on to the staff, and ends the conversation, so
@@ -133,7 +133,7 @@ class ForgetUser(StoredChange):
         # While a turn runs or its answer is being sent, its updates and messages are still needed.
         unfinished = select(UpdateRow.update_id).where(IS_UNFINISHED)
         begun_by = func.coalesce(UpdateRow.turn_id, UpdateRow.update_id)
-        # Not by NOT IN, for which Postgres would read the whole table.
+        # For NOT IN instead of EXISTS, Postgres would read the whole table.
         is_being_sent = unfinished.where(UpdateRow.update_id == OutboxRow.update_id)
         may_delete: dict[type[Base], ColumnElement[bool]] = {
             UpdateRow: begun_by.not_in(unfinished),

@@ -193,6 +193,7 @@ async def _add_fact(
     fact: Fact,
     now: datetime,
 ) -> None:
+    """Store a fact or a setting of a user. A setting has the value `name=value`."""
     row: Base
     if fact.kind == "setting":
         name, _, value = fact.value.partition("=")
@@ -209,6 +210,7 @@ async def _add_fact(
 
 
 async def _remove_fact(session: AsyncSession, user_id: int, fact: Fact) -> None:
+    """Delete a fact, a rating or a setting of a user."""
     match fact.kind:
         case "setting":
             name, _, value = fact.value.partition("=")

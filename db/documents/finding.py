@@ -41,7 +41,7 @@ class VectorIndex:
         """Return the chunks nearest to `vector` with their cosines, the nearest first."""
         if self._matrix.shape[1] != len(vector):
             return {}
-        # Not `@`: on matrices this small, the threads of a BLAS library waste time on spinning.
+        # `@` would use the threads of a BLAS library, which waste time on matrices this small.
         column = np.asarray(vector, np.float32)
         cosines = np.einsum("ij,j", self._matrix, column)
         return choose_best(self._numbers, cosines, limit)

@@ -279,6 +279,7 @@ def read_docx(data: bytes) -> Content:
 
 
 def _word_block(paragraph: Any) -> Block:
+    """Return a paragraph of a Word document as a block. Its style says whether it is a heading."""
     style = ""
     if paragraph.style and paragraph.style.name:
         style = paragraph.style.name

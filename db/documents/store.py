@@ -211,6 +211,7 @@ class SqlDocumentStore(SqlRepository):
     async def _store_vectors(
         self, numbers: Sequence[int], vectors: list[list[float]]
     ) -> None:
+        """Store the vectors of chunks, each as the bytes of 32-bit floats."""
         store_vector = (
             update(CHUNKS)
             .where(CHUNKS.c.number == bindparam("chunk"))

@@ -83,7 +83,7 @@ class TurnRow(MappedAsDataclass, Base, kw_only=True):
     __table_args__ = (
         sa.Index(None, "user_id", "at"),
         sa.Index(None, "chat_id", "at"),
-        # With what is summed up of a day: the people, and the cost when each turn begins.
+        # The index contains all that is summed up of a day: the people, and the cost.
         sa.Index(None, "at", "user_id", "cost_usd"),
         partial_index("ix_turns_unmet", "at", where=UNMET),
     )

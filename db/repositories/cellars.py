@@ -63,6 +63,7 @@ class CellarRepository(SqlRepository):
         return [to_record(Drink, row) for row in rows]
 
     async def _find_version(self, user_id: int) -> Version:
+        """Return values that change whenever the cellar of the user changes."""
         query = select(
             func.count(), func.max(BottleRow.at), func.sum(BottleRow.reminded_year)
         )

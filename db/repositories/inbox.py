@@ -85,7 +85,7 @@ class Inbox(TraceStoringRepository):
     async def list_lanes(self) -> list[str]:
         """Return the lanes with unfinished updates, sorted by their oldest update."""
         query = select(UpdateRow.update_id, UpdateRow.lane).where(IS_UNFINISHED)
-        # Sorted here. SQLite would rather read all updates in the order of their ids than sort.
+        # The rows are sorted here, because for ORDER BY SQLite would read all updates by their ids.
         rows = sorted(await self._rows(query))
         lanes = [lane for _, lane in rows if lane is not None]
         return list(dict.fromkeys(lanes))

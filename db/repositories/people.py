@@ -246,7 +246,7 @@ class MemoryRepository(CellarRepository):
         async with self.sessions() as session:
             for model, conditions in find_owned_rows(user_id, user).items():
                 table = model.__table__
-                # By their keys, because a row may meet several conditions.
+                # The rows are kept by their keys, because a row may meet several conditions.
                 rows: dict[object, RowMapping] = {}
                 for is_theirs in conditions:
                     found = await session.execute(select(table).where(is_theirs))
@@ -339,6 +339,7 @@ def _to_readable(row: RowMapping) -> dict[str, object]:
 
 
 def _readable(value: object) -> object:
+    """Return a stored value as it can be exported. Compressed JSON is unpacked."""
     if not isinstance(value, bytes):
         return value
     try:

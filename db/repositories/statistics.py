@@ -103,6 +103,7 @@ class StatisticsRepository(SqlRepository):
     async def _summarize(
         self, start: datetime, end: datetime, times: TurnsByTenths
     ) -> TurnStatistics:
+        """Return the statistics of the turns between two times. `times` has their durations."""
         by_outcome = [
             func.count().filter(TurnRow.outcome == outcome).label(outcome)
             for outcome in OUTCOMES
@@ -130,6 +131,7 @@ class StatisticsRepository(SqlRepository):
         )
 
     async def _count_by_tenths(self, start: datetime, end: datetime) -> TurnsByTenths:
+        """Return the number of turns of each duration, rounded to tenths of a second."""
         tenths = func.round(TurnRow.seconds * 10)
         query = select(tenths, func.count()).where(*_are_between(start, end))
         times: TurnsByTenths = Counter()

@@ -109,6 +109,7 @@ def _to_line(
     history: Sequence[MessageRow],
     mask: Callable[[str], str],
 ) -> dict[str, object]:
+    """Return a turn as a line of a dataset for `sommelier eval`."""
     masked_history = [
         {"role": row.role, "content": mask(row.content), "wine_ids": row.wine_ids}
         for row in history

@@ -63,7 +63,7 @@ class UnmetWishes(SqlRepository):
             .limit(MAX_WISHES)
         )
         rows = await self._rows(query)
-        # In a thread: masking many texts takes long, and other chats must not wait.
+        # This runs in a thread, because masking many texts takes long, and others must not wait.
         return await asyncio.to_thread(_to_wishes, rows, mask)
 
 
@@ -72,6 +72,7 @@ def _to_wishes(rows: Sequence[Row[Any]], mask: Callable[[str], str]) -> list[Unm
 
 
 def _to_wish(row: Row[Any], mask: Callable[[str], str]) -> UnmetWish:
+    """Return the wish in a row. Its reasons are what the bot lacked, and the user's dislike."""
     reasons: list[str] = []
     if row.lack:
         reasons.append(row.lack)

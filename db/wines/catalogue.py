@@ -83,6 +83,7 @@ class SqlCatalogue(SqlRepository):
             return self._index
 
     async def _read_index(self) -> "WineIndex":
+        """Read all wines and their offers, and return an index of them."""
         async with self.sessions() as session:
             wines = await session.execute(_WINES.order_by(WineRow.id))
             wine_rows = wines.mappings().all()

@@ -92,6 +92,7 @@ class NameIndex:
         self._similar = SimilarTexts(self._squeezed)
 
     def _add_entry(self, entry: Entry) -> None:
+        """Add a wine under the words of its name, its producer, its origin and its grapes."""
         wine = entry.wine
         own_words = split_words(f"{wine.producer} {wine.name}")
         place_words = split_words(_place_names(wine))

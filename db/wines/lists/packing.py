@@ -132,6 +132,7 @@ def _count_bottles(text: str) -> int:
 
 
 def _kind_of_size(size_ml: int, *, is_served: bool) -> OfferKind:
+    """Return the kind of an offer of this size. A restaurant also serves glasses and carafes."""
     # A restaurant's half bottle has the size of a small carafe.
     if is_served and size_ml != USUAL_SIZES[OfferKind.HALF]:
         for largest_ml, kind in SERVED_KINDS:

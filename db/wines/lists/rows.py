@@ -49,6 +49,7 @@ def _check_id(text: str) -> str:
 
 
 def _read_vintage(text: str) -> int | None:
+    """Return the vintage in a cell, or None if the wine has none."""
     if normalize(text) in load_words()["words"]["no_vintage"]:
         return None
     year = text.removesuffix(".0")

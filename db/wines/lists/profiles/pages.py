@@ -49,6 +49,7 @@ def read_pages(pages: Sequence[ListPage]) -> Reading:
 
 
 def _to_listed_wine(wine: ReadWine, page: int) -> ListedWine:
+    """Return a wine that a model has read on a page as a wine of a list."""
     title = split_title(wine.name or wine.producer or wine.line, wine.producer)
     cells = {
         "producer": title.producer,

@@ -244,6 +244,7 @@ class _Nesting:
 
 
 def _kind_of_heading(heading: str) -> str:
+    """Return what a heading within the list names: a style, a place, a grape or something else."""
     facts = find_facts(heading)
     if any(fact.style for fact in facts):
         return "style"
