@@ -103,6 +103,10 @@ class _ShownProgress:
         """The time of the next draft. It is infinity during a request, and if that has failed."""
         if to.is_group:
             self.due_at += GROUP_DELAY_SECONDS
+        self.read_text = ""
+        """The draft when it was last looked at."""
+        self.read_html = ""
+        """Its first message."""
         self.shown_html = ""
         """The draft that the chat sees."""
         self.shown_at = -inf
@@ -148,10 +152,12 @@ class _ShownProgress:
 
     def _draft_html(self) -> str:
         """Return the first message of the draft, or what is shown if the draft is empty."""
-        messages = split_messages(self.draft.text())
-        if messages and messages[0]:
-            return messages[0]
-        return self.shown_html
+        text = self.draft.text()
+        if text != self.read_text:
+            self.read_text = text
+            messages = split_messages(text)
+            self.read_html = messages[0] if messages else ""
+        return self.read_html or self.shown_html
 
     async def _show_draft(self, html: str) -> None:
         """Show a draft, and set when the next one may follow."""

@@ -268,8 +268,8 @@ def _diversify(ranked: Sequence[RankedRow], limit: int) -> list[Chunk]:
     """
     seen: set[tuple[str, int]] = set()
     counts = Counter[str]()
-    chosen: list[Chunk] = []
-    surplus: list[Chunk] = []
+    chosen: list[RankedRow] = []
+    surplus: list[RankedRow] = []
     for row, score in ranked:
         content = (row.content_hash, row.position)
         if content in seen:
@@ -277,10 +277,11 @@ def _diversify(ranked: Sequence[RankedRow], limit: int) -> list[Chunk]:
         seen.add(content)
         counts[row.path] += 1
         if counts[row.path] <= MAX_PER_DOCUMENT:
-            chosen.append(_to_chunk(row, score))
+            chosen.append((row, score))
         else:
-            surplus.append(_to_chunk(row, score))
-    return [*chosen, *surplus][:limit]
+            surplus.append((row, score))
+    best = [*chosen, *surplus][:limit]
+    return [_to_chunk(row, score) for row, score in best]
 
 
 async def _count_change(session: AsyncSession, chunks: int = 0) -> int:
