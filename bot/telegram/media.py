@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final
 
@@ -35,7 +35,13 @@ from agent.sommelier.attachment import Attachment
 from agent.sommelier.filters import get_safety_state
 from agent.sommelier.queries import Catalogue
 from agent.text import in_thread_if_long
-from agent.turn import Reply, get_chosen_settings, get_deps, get_person
+from agent.turn import (
+    Reply,
+    StoredMessage,
+    get_chosen_settings,
+    get_deps,
+    get_person,
+)
 from bot.telegram.chat import AnyHandler, ChatTurn, ask_agent, load_history, on_message
 from bot.telegram.messages import (
     id_of_replied_answer,
@@ -177,8 +183,7 @@ async def _answer_voice(update: Update, turn: ChatTurn) -> None:
     if message.voice is None or not is_addressed(message):
         return
     voice = message.voice.to_dict()
-    resources = turn.services.resources
-    transcriber = resources.transcriber
+    transcriber = turn.services.resources.transcriber
     if transcriber is None:
         turn.reply(translate("text_only"))
         return
@@ -186,34 +191,48 @@ async def _answer_voice(update: Update, turn: ChatTurn) -> None:
         turn.reply(translate("too_long_to_hear", seconds=MAX_SECONDS))
         return
     history = await load_history(turn, id_of_replied_answer(message))
-    download = partial(fetch_file, message.get_bot(), voice)
-    transcript = Transcript()
+    answer = _VoiceAnswer(turn, message, voice, transcriber, history)
+    question = turn.ask("", kind="voice", transcribe=answer.transcribe)
+    await turn.services.runner.run(turn, question, answer.make_reply)
 
-    async def transcribe(run: Run) -> str:
-        nonlocal transcript
-        transcript = await transcribe_voice(
-            download, voice["duration"], run=run, server=transcriber
+
+@dataclass(slots=True)
+class _VoiceAnswer:
+    """The answer to a voice message. The runner calls `transcribe`, and then `make_reply`."""
+
+    turn: ChatTurn
+    message: Message
+    voice: File
+    transcriber: AudioServer
+    history: Sequence[StoredMessage]
+    transcript: Transcript = field(default_factory=Transcript)
+
+    async def transcribe(self, run: Run) -> str:
+        """Return what was said, and show it above the draft; "" if it was not understood."""
+        self.transcript = await transcribe_voice(
+            partial(fetch_file, self.message.get_bot(), self.voice),
+            self.voice["duration"],
+            run=run,
+            server=self.transcriber,
         )
-        if not transcript.text:
+        if not self.transcript.text:
             return ""
         if run.draft is not None:
-            run.draft.show(_format_lead(transcript.text))
-        return with_quotations(transcript.text, message)
+            run.draft.show(_format_lead(self.transcript.text))
+        return with_quotations(self.transcript.text, self.message)
 
-    # The runner calls `transcribe` before `make_reply`.
-    async def make_reply(run: Run) -> Reply:
-        if transcript.error_type:
-            errors = (f"voice_{transcript.error_type}",)
+    async def make_reply(self, run: Run) -> Reply:
+        """Answer what was said, and read the answer aloud if the user wants it."""
+        if self.transcript.error_type:
+            errors = (f"voice_{self.transcript.error_type}",)
             return Reply(
                 text=translate("not_heard"), outcome="fallback", error_types=errors
             )
-        text = with_quotations(transcript.text, message)
-        reply = await ask_agent(turn, text, run, history)
-        audio = await _read_reply_aloud(resources.speaker, reply, run)
-        return replace(reply, lead=_format_lead(transcript.text), audio=audio)
-
-    question = turn.ask("", kind="voice", transcribe=transcribe)
-    await turn.services.runner.run(turn, question, make_reply)
+        text = with_quotations(self.transcript.text, self.message)
+        reply = await ask_agent(self.turn, text, run, self.history)
+        speaker = self.turn.services.resources.speaker
+        audio = await _read_reply_aloud(speaker, reply, run)
+        return replace(reply, lead=_format_lead(self.transcript.text), audio=audio)
 
 
 async def _read_reply_aloud(

@@ -385,37 +385,11 @@ async def request(bot: ExtBot[Any], message: OutboxRow) -> int:
     Raises:
         TelegramError: Telegram rejects the request, or cannot be reached.
     """
-    position: dict[str, Any] = {
-        "message_thread_id": message.thread_id,
-        "reply_to_message_id": message.reply_to,
-    }
-    if message.file is not None:
-        send: Callable[..., Awaitable[Message]] = getattr(bot, f"send_{message.kind}")
-        sent = await send(
-            message.chat_id,
-            message.file,
-            filename=message.file_name,
-            rate_limit_args=COUNTED,
-            **position,
-        )
-        return sent.message_id
-    markup = keyboard(message.buttons)
-    if message.kind == "buttons":
-        return await _edit_buttons(bot, message, markup)
-    content: dict[str, Any] = {
-        "text": message.html,
-        "reply_markup": markup,
-        "rate_limit_args": COUNTED,
-    }
-    if message.picture:
-        content["link_preview_options"] = picture_above(message.picture)
     if message.edits is None:
-        sent = await bot.send_message(message.chat_id, **content, **position)
+        sent = await _send(bot, message)
         return sent.message_id
     try:
-        await bot.edit_message_text(
-            chat_id=message.chat_id, message_id=message.edits, **content
-        )
+        await _edit(bot, message, message.edits)
     except BadRequest as error:
         # An interrupted try of the turn may have made this edit already.
         if "not modified" not in str(error).lower():
@@ -423,19 +397,49 @@ async def request(bot: ExtBot[Any], message: OutboxRow) -> int:
     return message.edits
 
 
-async def _edit_buttons(
-    bot: ExtBot[Any], message: OutboxRow, markup: InlineKeyboardMarkup | None
-) -> int:
-    """Replace the buttons under a message. If they are the same already, do nothing."""
-    assert message.edits is not None  # noqa: S101 - such rows always name the message to edit
-    try:
+async def _send(bot: ExtBot[Any], message: OutboxRow) -> Message:
+    """Send a file, or a text with its buttons."""
+    position: dict[str, Any] = {
+        "message_thread_id": message.thread_id,
+        "reply_to_message_id": message.reply_to,
+    }
+    if message.file is None:
+        return await bot.send_message(message.chat_id, **_content(message), **position)
+    send: Callable[..., Awaitable[Message]] = getattr(bot, f"send_{message.kind}")
+    return await send(
+        message.chat_id,
+        message.file,
+        filename=message.file_name,
+        rate_limit_args=COUNTED,
+        **position,
+    )
+
+
+async def _edit(bot: ExtBot[Any], message: OutboxRow, message_id: int) -> None:
+    """Replace only the buttons under a message, or its text with its buttons."""
+    if message.kind == "buttons":
         await bot.edit_message_reply_markup(
-            message.chat_id, message.edits, reply_markup=markup, rate_limit_args=COUNTED
+            message.chat_id,
+            message_id,
+            reply_markup=keyboard(message.buttons),
+            rate_limit_args=COUNTED,
         )
-    except BadRequest as error:
-        if "not modified" not in str(error).lower():
-            raise
-    return message.edits
+        return
+    await bot.edit_message_text(
+        chat_id=message.chat_id, message_id=message_id, **_content(message)
+    )
+
+
+def _content(message: OutboxRow) -> dict[str, Any]:
+    """Return the arguments of a request that sends or edits a text."""
+    content: dict[str, Any] = {
+        "text": message.html,
+        "reply_markup": keyboard(message.buttons),
+        "rate_limit_args": COUNTED,
+    }
+    if message.picture:
+        content["link_preview_options"] = picture_above(message.picture)
+    return content
 
 
 def classify_error(error: TelegramError) -> DeliveryError:
