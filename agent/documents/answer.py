@@ -35,7 +35,7 @@ from agent.documents.refine import Refinement, refine_question
 from agent.documents.topics import find_topics
 from agent.engine.contract import FEEDBACK_INTRO, OutputContract, Part
 from agent.engine.loop import AgenticResponse
-from agent.engine.run import Run
+from agent.engine.run import Prompt, Run
 from agent.i18n import current_language, translate
 from agent.prompts import get_prompt, with_instructions
 from agent.text import pattern
@@ -89,19 +89,14 @@ async def answer_question(
     refinement = await refine_question(
         question, run=run, enabled=refine, reserved_requests=1
     )
-    if run.models:
-        chunks = await retrieve(documents, refinement.queries, run.span)
-    else:
-        chunks = await _retrieve_without_model(question, documents, run)
     prompt = get_prompt(run, "documents-answer")
     response = None
-    if run.models and chunks:
-        response = await ask_cheaper_model_first(
-            PROMPT.format(excerpts=excerpts(chunks), question=escape_tags(question)),
-            with_instructions(run, prompt, not_enough=NOT_ENOUGH_PHRASE),
-            build_answer_contract(chunks, question),
-            chunks=chunks,
-        )
+    if not run.models:
+        chunks = await _retrieve_without_model(question, documents, run)
+    else:
+        chunks = await retrieve(documents, refinement.queries, run.span)
+        if chunks:
+            response = await _ask_model(question, chunks, run, prompt)
     result_fields = build_result_fields(chunks, response, prompt)
     text, is_enough = _compose_text(
         question, chunks, response, result_fields["outcome"]
@@ -116,6 +111,15 @@ async def answer_question(
         enough_information=is_enough and bool(citations),
         **result_fields,
     )
+
+
+async def _ask_model(
+    question: str, chunks: Sequence[Chunk], run: Run, prompt: Prompt
+) -> AgenticResponse[str]:
+    message = PROMPT.format(excerpts=excerpts(chunks), question=escape_tags(question))
+    run = with_instructions(run, prompt, not_enough=NOT_ENOUGH_PHRASE)
+    contract = build_answer_contract(chunks, question)
+    return await ask_cheaper_model_first(message, run, contract, chunks=chunks)
 
 
 async def _retrieve_without_model(

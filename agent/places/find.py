@@ -350,6 +350,19 @@ PLACES_LINE: Final = (
 )
 
 
+def _describe_for_model(places: Places) -> ToolOutput:
+    """Return the best places as the result of the tool, or else links to searches for them."""
+    key = "places"
+    shown: Sequence[Place | SearchLink] = places.results[:RESULTS_SHOWN]
+    if not shown:
+        key = "search_links"
+        shown = places.links[:LINKS_SHOWN]
+    content: dict[str, Any] = {key: [asdict(result) for result in shown]}
+    if places.note:
+        content["note"] = places.note
+    return ToolOutput(content, {result.url: result for result in shown})
+
+
 def find_places_tool(search: WebSearch | None = None) -> Tool:
     """Return the tool find_places. Its requests to models count in the turn's usage."""
 
@@ -375,15 +388,7 @@ def find_places_tool(search: WebSearch | None = None) -> Tool:
             raise ToolError(str(error)) from None
         if places.is_search_down:  # the links are an answer, but an admin has to know
             run.span.update(level="ERROR", metadata={"error_type": SEARCH_DOWN})
-        key = "places"
-        shown: Sequence[Place | SearchLink] = places.results[:RESULTS_SHOWN]
-        if not shown:
-            key = "search_links"
-            shown = places.links[:LINKS_SHOWN]
-        content: dict[str, Any] = {key: [asdict(result) for result in shown]}
-        if places.note:
-            content["note"] = places.note
-        return ToolOutput(content, {result.url: result for result in shown})
+        return _describe_for_model(places)
 
     return replace(
         tool(find),
