@@ -74,8 +74,12 @@ def names_of(update: Update) -> tuple[str, ...]:
 def destination(update: Update) -> Destination:
     """Return where the answer goes: to the topic of the message, in a group as a reply to it."""
     message = message_of(update)
-    thread = message.message_thread_id if message.is_topic_message else None
-    reply_to = None if message.chat.type == ChatType.PRIVATE else message.message_id
+    thread: int | None = None
+    if message.is_topic_message:
+        thread = message.message_thread_id
+    reply_to: int | None = None
+    if not is_private(update):
+        reply_to = message.message_id
     return Destination(message.chat.id, thread, reply_to)
 
 

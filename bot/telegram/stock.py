@@ -126,7 +126,9 @@ def _list_targets(command: StockCommand, wines: Sequence[Wine]) -> list[Target]:
     """Return what a command may mean: each wine, or each offer of each wine for a price."""
     targets = []
     for wine in wines:
-        offers = wine.offers if command is StockCommand.PRICE else wine.offers[:1]
+        offers = wine.offers
+        if command is not StockCommand.PRICE:
+            offers = offers[:1]
         targets += [Target(wine, position) for position in range(len(offers))]
     return targets
 
