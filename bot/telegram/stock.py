@@ -112,14 +112,14 @@ def _split_price(text: str) -> tuple[str, int]:
     If no price follows the name, return the whole text and 0.
     """
     without_sign = CURRENCY_SIGN.sub(" ", text).strip()
-    has_sign = CURRENCY_SIGN.search(text) is not None
     name, _, last = without_sign.rpartition(" ")
     if not PRICE.fullmatch(last):
         return text, 0
-    is_vintage = last.isdecimal() and int(last) in VINTAGES
-    if is_vintage and not has_sign:
+    may_be_vintage = last.isdecimal() and int(last) in VINTAGES
+    if may_be_vintage and not CURRENCY_SIGN.search(text):
         return text, 0
-    return name.strip(), round(float(last.replace(",", ".")) * 100)
+    price = float(last.replace(",", "."))
+    return name.strip(), round(price * 100)
 
 
 def _list_targets(command: StockCommand, wines: Sequence[Wine]) -> list[Target]:
@@ -134,10 +134,11 @@ def _list_targets(command: StockCommand, wines: Sequence[Wine]) -> list[Target]:
 
 
 def _make_button(command: StockCommand, target: Target, cents: int) -> Button:
-    label = target.wine.label
+    wine, position = target
+    label = wine.label
     if command is StockCommand.PRICE:
-        label += f" · {_describe(target.wine.offers[target.position])}"
-    data = f"{PREFIX}{command}:{cents}:{target.position}:{digest_of(target.wine.id)}"
+        label += f" · {_describe(wine.offers[position])}"
+    data = f"{PREFIX}{command}:{cents}:{position}:{digest_of(wine.id)}"
     return Button(clip(label, MAX_LABEL_CHARS), data)
 
 
@@ -179,9 +180,10 @@ def _change(turn: ChatTurn, command: StockCommand, target: Target, cents: int) -
     wine, position = target
     name = escape(wine.label)
     if command is StockCommand.PRICE:
-        price = format_money(cents / 100, wine.offers[position].currency)
-        turn.change(ChangeOffers(wine.id, (position,), price=cents / 100))
-        turn.reply(translate("stock_price", wine=name, price=price))
+        price = cents / 100
+        turn.change(ChangeOffers(wine.id, (position,), price=price))
+        shown_price = format_money(price, wine.offers[position].currency)
+        turn.reply(translate("stock_price", wine=name, price=shown_price))
         return
     all_positions = tuple(range(len(wine.offers)))
     if command is StockCommand.IN:
