@@ -39,6 +39,8 @@ WISH_FIELDS: Final = frozenset({"order", "usual_max_price"})
 """The fields of phrases that describe a wish rather than a wine."""
 UNNAMED_FIELDS: Final = frozenset({"offer", "cellar", "position"})
 """The fields of phrases that are no part of a name."""
+KIND_FIELDS: Final = frozenset({"colour", "styles"})
+"""The fields of phrases for a kind of wine: "a rosé"."""
 CLAUSE_MARKS: Final = frozenset(".,:;!?\n")
 AMBIGUOUS_FIELDS: Final = frozenset({"dish", "colour", "styles"})
 """The fields of phrases that are also words of names: "Mouton Rothschild", "Cheval Blanc"."""
@@ -89,12 +91,14 @@ class _NameReader:
         self._phrases = find_phrases(self._tokens, language)
 
     def describes_wish(self) -> bool:
-        """Return whether the message has a price, an order, or a dish for a wine."""
+        """Return whether the message has a price, an order, or what a wine is to suit."""
         price, _ = read_price(self._tokens, self._phrases)
         if price or self._has_field(WISH_FIELDS):
             return True
         for phrase in self._phrases:
             if phrase.values("dish") and self._is_introduced(phrase):
+                return True
+            if phrase.has_field(KIND_FIELDS) and self._introduces_occasion(phrase):
                 return True
         return False
 
@@ -160,6 +164,18 @@ class _NameReader:
         if phrase.start == 0:
             return False
         return self._tokens[phrase.start - 1].stem in load_grammar().dish_prepositions
+
+    def _introduces_occasion(self, phrase: Phrase) -> bool:
+        """Return True for "a rosé for a summer lunch", unlike "Cheval Blanc for my birthday"."""
+        is_name = phrase.has_role("name") or phrase.has_field(NAME_FIELDS)
+        if is_name or phrase.end >= len(self._tokens):
+            return False
+        before = self._tokens[max(0, phrase.start - 1)]
+        if phrase.start and fold(before.written) not in all_common_words():
+            return False
+        following = self._tokens[phrase.end]
+        is_preposition = following.stem in load_grammar().dish_prepositions
+        return is_preposition and not following.is_capitalised
 
     def _list_named(self) -> list[int]:
         """Return the indices of the words that may be in a name, unlike "have you"."""

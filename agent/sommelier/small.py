@@ -36,6 +36,7 @@ from agent.sommelier.sommelier_prompts import (
 )
 from agent.sommelier.vocabulary import canonical_name
 from agent.sommelier.wine import Wine
+from agent.text import split_words
 from agent.turn import Deps
 
 SMALL_PROMPT: Final = "sommelier-small"
@@ -152,12 +153,20 @@ def _compose(
 
 def _choose_description(item: WineRecommendation, described: DescribedWine) -> str:
     """Return the model's description of a wine if it is true, or else that of the rules."""
-    text = item.description
+    text = _without_label(item.description, described.wine)
     if len(text) >= DESCRIPTION_CHARS:  # the server has cut it
         text = text[: find_last_sentence_end(text, len(text))]
     if _holds(text, described.wine):
         return text
     return f"{described.description}. {described.wine.notes}".strip()
+
+
+def _without_label(text: str, wine: Wine) -> str:
+    """Return a text without the name of the wine before it: "Muga Reserva 2021: Ripe fruit"."""
+    start, _, rest = text.partition(": ")
+    words = split_words(start)
+    is_label = set(words) <= set(split_words(f"{wine.label} {wine.id}"))
+    return rest if rest and is_label else text
 
 
 def _holds(text: str, wine: Wine) -> bool:

@@ -19,7 +19,7 @@ from bot.resources import run_of
 from config import Settings
 from tests.commands import sommelier_here
 from tests.doubles.model_server import ModelServer, Step, answer, answer_json, error
-from tests.fakes import fake_sommelier
+from tests.fakes import CHINON, fake_sommelier
 from tests.integration.test_console import PseudoTerminal, pipe
 
 WINE_ID = re.compile(r"^([a-z0-9-]+): ", re.MULTILINE)
@@ -112,6 +112,17 @@ async def test_a_description_in_another_language_or_of_another_wine_is_replaced_
     assert reply.text.startswith("*Red wine · lamb*")
     assert (words in reply.text) is is_shown
     assert ("Red wine · Cabernet Franc · goes with lamb" in reply.text) is not is_shown
+
+
+async def test_the_name_of_a_wine_before_its_description_is_left_out(
+    model_server: ModelServer,
+) -> None:
+    model_server.default = SmallModel(f"{CHINON.label}: Fine tannin for the lamb.")
+    llm = LLMService(model="m", base_url=model_server.base_url)
+    sommelier = fake_sommelier(uses_small_model=True)
+    reply = await sommelier.answer("a red for lamb", Run([llm]))
+    await llm.close()
+    assert "\nFine tannin for the lamb." in reply.text
 
 
 def test_a_small_model_is_not_asked_to_explain_or_under_a_concern(

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.fallback.merging import merge
+from agent.query_reading.asked_names import read_asked_name
 from agent.query_reading.names import get_food_name
 from agent.query_reading.phrases import detect_language
 from agent.query_reading.request import SCALES, read_request
@@ -347,3 +348,17 @@ def test_another_offer_than_a_bottle_is_read(
     text: str, language: str, offer: str
 ) -> None:
     assert read_request(text, language).filters["offer"] == offer
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("a rosé for a summer lunch", "en"),
+        ("a red for a winter evening", "en"),
+        ("ein Rotwein für einen Winterabend", "de"),
+        ("un rosé pour une journée d'été", "fr"),
+    ],
+)
+def test_a_kind_of_wine_for_an_occasion_is_no_name(text: str, language: str) -> None:
+    assert read_asked_name(text, language) is None
+    assert read_asked_name("Cheval Blanc for my birthday", "en") is not None
