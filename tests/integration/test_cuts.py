@@ -4,10 +4,12 @@ from typing import Any
 
 import pytest
 
+from agent.cellar.items import guess_wine, to_cellar_item
+from agent.turn import Person
 from bot.reports import trace_text
 from tests.doubles.model_server import ModelServer, answer_json
 from tests.fakes import CHINON, RIOJA
-from tests.faults.turns import QUESTION, VALID, reply_to, valid
+from tests.faults.turns import QUESTION, VALID, reply_to, search, valid
 
 LIE = "Parker gave it 97 points."
 FINE = "Its fine tannin suits the meat, and a light chill of an hour brings out the raspberry."
@@ -74,3 +76,25 @@ async def test_when_all_attempts_fail_what_the_salvaged_answer_lost_is_in_the_tr
     *attempts, shown = [span for span in trace.spans if span.name == "guard.output"]
     assert all("97 points" in str(attempt.output) for attempt in attempts)
     assert shown.output == {"cut": [LIE]}
+
+
+@pytest.mark.parametrize(
+    ("closing", "is_shown"),
+    [
+        ("The Château Lestruelle 2016 is grander still.", False),
+        ("The Weingut Vacheron Sancerre 2022 is for the fish.", True),
+        ("Your Château Musar 2015 can wait.", True),
+    ],
+    ids=["invented", "in the catalogue", "in the guest's cellar"],
+)
+async def test_a_name_that_nothing_knows_is_cut(
+    closing: str, is_shown: bool, model_server: ModelServer
+) -> None:
+    bottle = to_cellar_item(guess_wine("Château Musar 2015"), 2)
+    guest = Person(user_id=7, bottles=(bottle,))
+    model_server.script(search(), answer_json(described(FINE, closing=closing)))
+    reply, _ = await reply_to(
+        "a red for lamb, 2015 or 2022", server=model_server, person=guest
+    )
+    assert (closing in reply.text) is is_shown
+    assert reply.error_types == (() if is_shown else ("grounding",))
