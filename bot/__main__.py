@@ -42,7 +42,7 @@ COMMANDS: Final[Mapping[str, tuple[str, str, str]]] = {
         "See messages that could not be answered.",
     ),
     "eval": ("evaluate", "eval_app", "Measure how well a model works here."),
-    "prompts": ("evaluate", "prompts_app", "Manage prompts in Langfuse."),
+    "prompts": ("prompts", "prompts_app", "Manage prompts in Langfuse."),
     "traces": ("traces", "app", "See what happened in each turn, and why."),
 }
 """The commands of other modules, by their names.
