@@ -16,11 +16,11 @@ LAST_COLUMNS: Final = (
     *("size", "price", "currency", "place", "bought", "note"),
 )
 FORMULA_SIGNS: Final = ("=", "+", "-", "@", "\t")
-"""With these a cell begins that a spreadsheet would compute."""
+"""The signs with which a cell begins that a spreadsheet would compute."""
 
 
 def to_csv(items: Sequence[CellarItem]) -> bytes:
-    """Return the bottles in stock as CSV in UTF-8, with the mark by which spreadsheets know it."""
+    """Return the bottles in stock as CSV in UTF-8, with a byte order mark for spreadsheets."""
     file = io.StringIO()
     writer = csv.writer(file)
     writer.writerow(_titles())
@@ -44,9 +44,9 @@ def to_workbook(items: Sequence[CellarItem]) -> bytes:
 
 @cache
 def _wine_columns() -> tuple[str, ...]:
-    """Return the fields of a wine that are exported: those kept with the bottles of a user.
+    """Return the exported fields of a wine, which are those kept in a cellar.
 
-    The price follows in `LAST_COLUMNS`, where the note is the user's own.
+    The price is in `LAST_COLUMNS`. The note there is the user's own, and not that of the wine.
     """
     columns = []
     for name, field in wine_fields().items():
@@ -84,14 +84,14 @@ def _rows(items: Sequence[CellarItem]) -> Iterator[list[str | int | float]]:
 
 
 def _to_cell(value: Any) -> str | int | float:
-    """Return a value as a cell; a list is separated as imports read it."""
+    """Return a value as a cell. The values of a list are separated as imports read them."""
     if isinstance(value, list | tuple):
         value = "; ".join(value)
     return harmless_cell(value)
 
 
 def harmless_cell(cell: str | int | float) -> str | int | float:
-    """Return a cell that no spreadsheet takes for a formula."""
+    """Return a cell that a spreadsheet does not compute as a formula."""
     if isinstance(cell, str) and cell.startswith(FORMULA_SIGNS):
         return f"'{cell}"
     return cell

@@ -1,7 +1,7 @@
-"""The items of a cellar with what searches compare, folded once for each version of the cellar.
+"""Prepare the items of a cellar for searches, once for each version of the cellar.
 
-A cellar may hold thousands of wines, and a turn may search it several times. It is read as the same
-tuple until it changes, so what was made of that tuple is kept.
+A cellar may have thousands of wines, and a turn may search it several times. It is read as the same
+tuple until it changes, so the index of that tuple is kept in a cache.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,7 +24,7 @@ from agent.turn import CellarItem
 Size = Literal["half", "bottle", "magnum", "large"]
 
 SOON_YEARS: Final = 1
-"""A wine whose best years end this year or in so many years should be drunk soon."""
+"""A wine whose best years end within this number of years should be drunk soon."""
 STATE_ORDER: Final[Mapping[DrinkingState, int]] = {
     "ready": 0,
     "late": 1,
@@ -44,7 +44,7 @@ MAX_CACHED_CELLARS: Final = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexedItem:
-    """An item in stock, with its state in a year and its texts, normalized and padded."""
+    """An item in stock, with its state in a year and its texts, normalized and between spaces."""
 
     item: CellarItem
     window: Window | None
@@ -57,22 +57,25 @@ class IndexedItem:
     euros: float | None
     """The price of a bottle."""
     words: str
-    """The words by which a user may call it, singular."""
+    """The words by which a user may name it, without plural endings."""
     key: str
     place: str
     grapes: frozenset[str]
     country: str
     origin: tuple[str, ...]
-    """The texts that may name its region."""
+    """The texts in which its region may be named."""
 
     @property
     def state_order(self) -> int:
-        """Return the place of the state among the others."""
+        """Return the place of the state when items are sorted."""
         return STATE_ORDER[self.state]
 
 
 class _Cellar:
-    """A cellar as a key of a cache: the same tuple, not an equal one."""
+    """A cellar as a key of a cache.
+
+    Keys are equal if they have the same tuple, not an equal one.
+    """
 
     __slots__ = ("items",)
 
@@ -87,7 +90,7 @@ class _Cellar:
 
 
 def index_cellar(items: Sequence[CellarItem], year: int) -> Sequence[IndexedItem]:
-    """Return the items in stock with what searches compare in a year, the readiest first."""
+    """Return the items in stock, prepared for searches in a year, the readiest first."""
     if isinstance(items, tuple):
         return _index_kept(_Cellar(items), year)
     return _index(items, year)
@@ -105,13 +108,15 @@ def _index(items: Iterable[CellarItem], year: int) -> Sequence[IndexedItem]:
 
 
 def _readiness_rank(found: IndexedItem) -> tuple[int, int, int]:
-    """Return the rank of a state, within it the year by which items are sorted, and the number."""
+    """Return the state, the year that decides within a state, and the number of an item."""
     first, last = found.window or (0, 0)
     match found.state:
         case "young":
             year = first
         case "late":
-            year = -last  # what is past its best for the shortest time comes first
+            year = (
+                -last
+            )  # the wine that has been past its best for the shortest time comes first
         case _:
             year = last
     return found.state_order, year, found.item.number
@@ -143,7 +148,7 @@ def _index_item(item: CellarItem, year: int) -> IndexedItem:
 
 
 def _read_grapes(wine: Mapping[str, Any]) -> frozenset[str]:
-    """Return the known grapes; programs write "Red Blend" for those that they do not list."""
+    """Return the known grapes. A name such as "Red Blend" is no grape."""
     grapes = set()
     for name in wine.get("grapes", ()):
         if not name.endswith(BLEND):
@@ -167,7 +172,7 @@ def _fold_words(item: CellarItem) -> str:
 
 
 def size_word(item: CellarItem) -> Size | Literal[""]:
-    """Return the kind of a size that is not the usual one, or an empty string."""
+    """Return the name of an unusual size of bottles, or "" for the usual size."""
     for name, sizes in SIZES_ML.items():
         if item.size_ml in sizes and name != "bottle":
             return name

@@ -68,7 +68,7 @@ def _is_year(token: str) -> bool:
 
 
 def to_cellar_item(wine: Wine, count: int, **facts: Any) -> CellarItem:
-    """Return a cellar item with `count` bottles of a wine; `facts` are its other fields.
+    """Return a cellar item with `count` bottles of a wine. `facts` are its other fields.
 
     Bottles of one wine in several sizes are several items.
     """
@@ -91,7 +91,7 @@ def guess_wine(
     style: Style | None = None,
     **stated: Any,
 ) -> Wine:
-    """Return a wine with the facts that its name implies, but for those that are stated.
+    """Return a wine with the facts that are stated, and others that its name implies.
 
     It is a red wine if no style is stated or implied.
     """
@@ -123,7 +123,7 @@ def to_wine(item: CellarItem) -> Wine:
 def find_items_with_room(
     new: Sequence[CellarItem], stored: Collection[CellarItem]
 ) -> list[CellarItem]:
-    """Return the new items that fit beside the stored ones, those of known wines in any case."""
+    """Return the new items for which there is room. Items of stored wines always have room."""
     known = {item.key for item in stored}
     room = max(0, MAX_CELLAR_ITEMS - len(known))
     unknown = [item.key for item in new if item.key not in known]
@@ -137,7 +137,7 @@ def items_in_stock(items: Iterable[CellarItem]) -> list[CellarItem]:
 
 
 def find_item_by_id(items: Sequence[CellarItem], wine_id: str) -> CellarItem | None:
-    """Return the item in stock with an id that own_cellar returned, or None."""
+    """Return the item in stock with an id, as own_cellar returns it, or None."""
     number = wine_id.strip().removeprefix(CELLAR_PREFIX)
     for item in items:
         if item.count and str(item.number) == number:
@@ -146,10 +146,10 @@ def find_item_by_id(items: Sequence[CellarItem], wine_id: str) -> CellarItem | N
 
 
 def find_drinking_window(item: CellarItem) -> Window | None:
-    """Return the first and last year in which a wine is at its best; None if unknown.
+    """Return the first and last year in which a wine is at its best, or None if unknown.
 
-    The user's years take precedence. If they stated only one, and the others are not known from the
-    wine, that year is the whole window.
+    The years that the user stated come first. If the user stated only one, and no others are known
+    from the wine, that year is the whole window.
     """
     first, last = item.drink_from, item.drink_until
     if first and last:
@@ -164,7 +164,7 @@ def find_drinking_window(item: CellarItem) -> Window | None:
 
 
 class _AgeingFacts(NamedTuple):
-    """The facts of a wine by which the tables tell its window."""
+    """The facts of a wine by which the tables say when it is at its best."""
 
     style: str
     vintage: int
@@ -179,7 +179,7 @@ class _AgeingFacts(NamedTuple):
 
 
 def _find_usual_window(item: CellarItem) -> Window | None:
-    """Return the window that the tables tell; None without a vintage or a style."""
+    """Return the window from the tables, or None without a vintage or a style."""
     wine = item.wine
     if not (wine.get("vintage") and wine.get("style")):
         return None

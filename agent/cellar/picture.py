@@ -1,4 +1,4 @@
-"""Draw a cellar as one picture: bottles by readiness over the next years, by style, by region.
+"""Draw a cellar as one picture: its bottles by readiness in the next years, style and region.
 
 It has a background of its own, so that it is readable in light and in dark clients. The names come
 from files of users, so they are drawn as they are, never as formulas.
@@ -25,13 +25,13 @@ SHOWN_YEARS: Final = 10
 MAX_BARS: Final = 8
 MAX_NAME_CHARS: Final = 18
 MISSING: Final = "□"
-"""Stands for a character that the font does not have."""
+"""The sign in place of a character that the font does not have."""
 MAX_CACHED_PICTURES: Final = 32
-"""Each has some 30,000 bytes."""
+"""The most pictures in the cache. A picture has some 30,000 bytes."""
 PALETTE_SIZE: Final = 128
-"""With a palette, a picture has a third of the bytes."""
+"""The number of colours. With a palette, a picture has a third of the bytes."""
 WIDTH: Final = 7.2
-"""Inches, as all lengths of the layout."""
+"""The width in inches, like all lengths of the layout."""
 MARGIN: Final = 0.36
 YEARS_TOP: Final = 1.25
 YEARS_HEIGHT: Final = 2.2
@@ -43,7 +43,7 @@ BARS_TOP: Final = 4.35
 BAR_STEP: Final = 0.4
 DOTS_PER_INCH: Final = 150
 MIN_LABELLED_SHARE: Final = 0.09
-"""A lower part of a bar has no room for its number."""
+"""The smallest part of a bar that has room for its number."""
 PAPER: Final = "#f7f2e8"
 INK: Final = "#2a1f24"
 FAINT_INK: Final = "#6b5d60"
@@ -70,7 +70,7 @@ class Bar:
     label: str
     """The count as users read it."""
     colour: str = ""
-    """Without one only the name and the count are shown."""
+    """If it is empty, only the name and the count are shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class CellarPicture:
     years_title: str
     years: tuple[int, ...]
     states: tuple[tuple[Bar, ...], ...]
-    """For each state, its bottles in each year."""
+    """The bars of each state, one for each year."""
     styles_title: str
     styles: tuple[Bar, ...]
     regions_title: str
@@ -89,7 +89,7 @@ class CellarPicture:
 
 
 def describe_picture(items: Sequence[CellarItem], year: int) -> CellarPicture:
-    """Return what the picture of a cellar shows."""
+    """Return the content of the picture of a cellar."""
     in_stock = items_in_stock(items)
     total = sum(item.count for item in in_stock)
     style_bars = []
@@ -129,7 +129,7 @@ def _with_rest(bars: Sequence[Bar], total: int) -> tuple[Bar, ...]:
 def _count_states(
     items: Sequence[CellarItem], years: Sequence[int]
 ) -> tuple[tuple[Bar, ...], ...]:
-    """Return the bottles of each state in each year; those with unknown windows are left out."""
+    """Return the bottles of each state in each year. Those of unknown windows are left out."""
     counts = {state: [0] * len(years) for state in STATE_COLOURS}
     for item in items:
         window = find_drinking_window(item)
@@ -179,7 +179,7 @@ def draw(picture: CellarPicture) -> bytes:
 def _add_axes(
     figure: "Figure", place: tuple[float, float], size: tuple[float, float]
 ) -> "Axes":
-    """Return axes without a frame; `place` is their top left corner, from the top left."""
+    """Return axes without a frame, whose top left corner is at `place`."""
     left, top = place
     width, height = size
     total = figure.get_figheight()
@@ -215,7 +215,7 @@ def _with_known_characters(text: str) -> str:
 
 
 def _write(axes: "Axes", x: float, y: float, text: str, **style: Any) -> None:
-    """Write a text as it is: a "$" in a name begins no formula."""
+    """Write a text unchanged. A "$" in a name does not begin a formula."""
     style.setdefault("color", INK)
     text = _with_known_characters(text)
     axes.text(x, y, text, va="center", parse_math=False, **style)

@@ -22,12 +22,12 @@ from agent.turn import CellarItem, Drink
 MAX_MODEL_CHARS: Final = 3_000
 """The longest result of own_cellar."""
 RESERVED_CHARS: Final = 120
-"""The part of it that is reserved for the sentence on further rows."""
+"""The part of the result that is reserved for the sentence about further rows."""
 MAX_ROW_NAME_CHARS: Final = 60
 MAX_ROW_PLACE_CHARS: Final = 24
 MAX_ROW_NOTE_CHARS: Final = 200
 MAX_NOTED_ROWS: Final = 5
-"""With more rows, the notes of the guest are left out."""
+"""The most rows that are shown with the notes of the guest."""
 MAX_SHOWN_ITEMS: Final = 100
 """The most wines of a cellar that one message lists."""
 COLUMNS: Final = (
@@ -62,7 +62,7 @@ def fit_rows(
 
 
 def describe_row(found: IndexedItem, *, is_noted: bool = False) -> str:
-    """Return a row of `COLUMNS` for a model, of about 100 characters; empty cells are left out."""
+    """Return a row of `COLUMNS` for a model, of about 100 characters, without empty cells."""
     item = found.item
     wine = item.wine
     title = wine["name"]
@@ -91,7 +91,7 @@ def describe_row(found: IndexedItem, *, is_noted: bool = False) -> str:
 
 
 def _years_for_model(found: IndexedItem) -> str:
-    """Return the state and the best years: `now 2023-2041`; empty if they are unknown."""
+    """Return the state and the best years, such as `now 2023-2041`, or "" if unknown."""
     if found.window is None:
         return ""
     state = STATES_FOR_MODEL[found.state]
@@ -102,7 +102,7 @@ def _years_for_model(found: IndexedItem) -> str:
 
 
 def describe_drink(drink: Drink) -> str:
-    """Return a row on an opened bottle for a model."""
+    """Return a row about an opened bottle for a model."""
     cells = (
         f"{drink.at:%Y-%m-%d}",
         to_drunk_wine(drink).label,
@@ -129,9 +129,9 @@ def format_drinks(drinks: Iterable[Drink]) -> str:
 
 
 def format_drunk(drinks: Sequence[Drink], cellar: Iterable[CellarItem]) -> str:
-    """Return the sentence that confirms opened bottles of a cellar; empty if there are none.
+    """Return the sentence that confirms opened bottles, or "" if there are none.
 
-    It says how to add an opinion of the first one, by the number of its wine.
+    It says how to add an opinion of the first bottle, by the number of its wine.
     """
     if not drinks:
         return ""
@@ -156,7 +156,7 @@ def format_items(
     heading: str,
     limit: int = MAX_SHOWN_ITEMS,
 ) -> str:
-    """Return a heading and a line of Markdown for each item, for the first ones if many."""
+    """Return a heading and a line of Markdown for each item, up to a limit."""
     listed = list(items)
     lines = [format_item(item, year) for item in listed[:limit]]
     if len(listed) > limit:

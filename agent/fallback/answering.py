@@ -62,14 +62,14 @@ Kind = Literal["why", "picked", "question", "wines", "help"]
 - picked: one of the wines shown
 - question: a passage of a document
 - wines: wines
-- help: what can be asked, for nothing was understood
+- help: what can be asked, because nothing was understood
 """
 
 
 class AskedWines(NamedTuple):
     """The wines that a message asks for by name, and what the search for them found.
 
-    `is_left_out` means that there is such a wine, but not for this guest.
+    `is_left_out` means that there is such a wine, but this guest may not be shown it.
     """
 
     query: WineQuery
@@ -78,7 +78,7 @@ class AskedWines(NamedTuple):
 
 
 class Fallback:
-    """Answers by rules, from a catalogue and documents, without a language model."""
+    """Answers by rules from a catalogue and documents, without a language model."""
 
     def __init__(
         self,
@@ -135,7 +135,7 @@ class Fallback:
         )
 
     async def _answer_about_staff(self, request: Request) -> RuleAnswer:
-        """Return how the people of the shop are reached: by a button, or as its document says."""
+        """Return how to reach the people of the shop: by a button, or as its document says."""
         if self._has_staff:
             offer = _text_reply(translate("shop_offer"))
             return RuleAnswer(
@@ -151,9 +151,9 @@ class Fallback:
     async def _answer_from_cellar(
         self, own: OwnBottles, wish: Wish, person: Person, span: Span
     ) -> RuleAnswer:
-        """Answer from the user's cellar; for tonight, with the wines for sale beside it.
+        """Answer from the user's cellar. For tonight, add wines that are for sale.
 
-        There are none beside it if only the user's own bottles are meant, or nothing is asked for.
+        None are added if only the user's own bottles are meant, or if nothing else is asked for.
         """
         request = wish.own_request
         only_own_meant = "own" in request.cellar_words
@@ -173,7 +173,7 @@ class Fallback:
     async def _read_wish(
         self, messages: Sequence[StoredMessage], person: Person
     ) -> Wish:
-        """Return the wish of a conversation; without alcohol for a person who must not drink it."""
+        """Return the wish of a conversation, without alcohol for a person who must not drink."""
         exchanges = get_exchanges(messages)
         shown_ids: list[str] = []
         for _, wine_ids in exchanges:
@@ -194,11 +194,11 @@ class Fallback:
     async def _find_asked(
         self, wish: Wish, person: Person, span: Span
     ) -> AskedWines | None:
-        """Return the wines that the last message asks for by name; None if it names none."""
+        """Return the wines that the last message asks for by name, or None if it names no wine."""
         if wish.follow_up or person.safety.forbids_alcohol:
             return None
         if Style.ALCOHOL_FREE in wish.own_request.values("styles"):
-            return None  # who drives or is pregnant is shown what is without alcohol, by any name
+            return None  # a user who drives or is pregnant is shown wines without alcohol instead
         text = wish.own_request.text
         if find_shop_topics([text]):  # "haben Sie geöffnet?" asks for no wine
             return None
@@ -272,7 +272,7 @@ def choose_kind(wish: Wish) -> Kind:
 
 
 def wants_any_wine(request: Request) -> bool:
-    """Return whether a message asks for wine and says nothing else: "recommend something"."""
+    """Return whether a message only asks for wine: "recommend something"."""
     if not request.is_empty or not request.is_about_wine or request.is_question:
         return False
     return all(word.isdecimal() for word in request.unread_words)  # "for 20 people"
@@ -288,7 +288,7 @@ def _describe(wines: Iterable[Wine], request: Request) -> tuple[DescribedWine, .
 
 
 def _asked_answer(asked: AskedWines, wish: Wish) -> RuleAnswer:
-    """Return whether there is a wine that is asked for by its name, and which ones come close."""
+    """Return the answer to whether there is a wine with a name, with the wines that come close."""
     request = wish.own_request
     result = asked.result
     near_or_named = result.wines or _near_wines(result)
@@ -314,7 +314,7 @@ def _asked_intro(asked: AskedWines) -> str:
 
 
 def _missing_intro(asked: AskedWines) -> str:
-    """Return the sentence that says that no wine has the name asked for, and what comes near."""
+    """Return the sentence that no wine has the name, and which wines come near."""
     result = asked.result
     name = escape(asked.query.name)
     if asked.is_left_out:
@@ -354,7 +354,7 @@ def _make_reply(
 
 
 def _explain(wish: Wish) -> Reply:
-    """Return why the wines shown were recommended: a line for each instead of its card."""
+    """Return why the shown wines were recommended, with a line for each wine."""
     request = wish.request
     intro = _join(_interpretation(request), _pairing_reason(request))
     lines: list[str] = []
@@ -367,7 +367,7 @@ def _explain(wish: Wish) -> Reply:
 
 
 def _say_what_can_be_asked(request: Request) -> str:
-    """Return an answer to somebody who greets, thanks or writes what is not understood."""
+    """Return the answer to a greeting, to thanks and to a message that is not understood."""
     if request.is_thanks:
         return translate("fallback_thanks")
     if request.is_greeting:
@@ -405,7 +405,7 @@ def _search_reply(wish: Wish, found: FoundWines) -> Reply:
     caveats = "\n\n".join(_caveats(wish.own_request))
     if not found.wines:
         if request.name and not wish.own_request.is_about_wine:
-            # Two words with capitals may be anything: "Buona Serata".
+            # Two words with capital letters may be anything, such as "Buona Serata".
             return _text_reply(translate("fallback_help"), is_on_topic=False)
         reply = _text_reply(_join(interpretation, _nothing_found(wish), caveats))
         if request.name:
@@ -428,7 +428,7 @@ def _nothing_found(wish: Wish) -> str:
 
 
 def _remarks(found: FoundWines, request: Request) -> Iterator[str]:
-    """Yield sentences about the wines found: to which one they are similar, what they lack."""
+    """Yield sentences about the found wines: which wine they are like, and what they lack."""
     if found.similar_to is not None:
         label = escape(get_shown_label(found.similar_to))
         yield translate("fallback_similar", name=label)
@@ -443,7 +443,7 @@ def _remarks(found: FoundWines, request: Request) -> Iterator[str]:
 def _wine_reply(
     intro: str, wines: Sequence[Wine], request: Request, closing: str = ""
 ) -> Reply:
-    """Return a reply with a card per wine, described for a request."""
+    """Return a reply with a card for each wine, described for a request."""
     recommendations: list[WineRecommendation] = []
     cards: list[str] = []
     for number, wine in enumerate(wines, start=1):
@@ -474,7 +474,7 @@ def _join(*paragraphs: str) -> str:
 
 
 def _pairing_reason(request: Request) -> str:
-    """Return why the wines suit the dish, or an empty string without a known dish."""
+    """Return why the wines suit the dish, or "" if no dish is known."""
     name = get_pairing(request)
     if not name:
         return ""

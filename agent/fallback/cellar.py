@@ -1,4 +1,4 @@
-"""Answer by rules about the bottles that a user owns: what to drink, what is past, how many."""
+"""Answer by rules about the bottles that a user owns: which to drink, which are past, how many."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -32,7 +32,7 @@ from agent.turn import Person, Reply
 MAX_ROWS: Final = 10
 MAX_TONIGHT: Final = 3
 READINESS: Final[tuple[Readiness, ...]] = ("past", "wait", "soon", "now")
-"""The first of these that a message says decides: "not ready" has "ready" in it."""
+"""The order in which they are looked for, because "not ready" also has "ready" in it."""
 MAX_OPENED: Final = 10
 MAX_FOODS: Final = 6
 SIZES: Final[Mapping[str, Size]] = {"half": "half", "magnum": "magnum"}
@@ -43,13 +43,13 @@ EXCLUDABLE_FIELDS: Final = {
     "regions": "regions",
     "countries": "regions",
 }
-"""The field of a cellar's query for each of a request, of which values may be excluded."""
+"""The fields of a request whose values may be excluded, each with that of a cellar's query."""
 PLACE_SEPARATORS: Final = pattern("[,;]")
 
 
 @dataclass(frozen=True, slots=True)
 class OwnBottles:
-    """Holds what a user's cellar has for a message.
+    """What the cellar of a user has for a message.
 
     With `is_for_tonight`, they may be drunk now, and the shop's wines are shown beside them.
     """
@@ -60,7 +60,7 @@ class OwnBottles:
 
     @property
     def reply(self) -> Reply:
-        """Return the answer from the cellar alone; its first wines get buttons."""
+        """Return the answer from the cellar alone. Its first wines have buttons."""
         wines: list[Wine] = []
         if self.is_for_tonight:
             wines = [to_wine(bottle.item) for bottle in self.found[:MAX_TONIGHT]]
@@ -70,7 +70,7 @@ class OwnBottles:
 
 
 def find_own_bottles(request: Request, person: Person) -> OwnBottles | None:
-    """Return what the cellar of a person has for a request, or None if it is not about it."""
+    """Return what the cellar of a person has for a request, or None for one about other wines."""
     items = index_cellar(person.bottles, this_year())
     words = request.cellar_words
     if "drunk" in words and person.drinks:
@@ -97,7 +97,7 @@ def find_own_bottles(request: Request, person: Person) -> OwnBottles | None:
 
 
 def _find_readiness(request: Request) -> Readiness | None:
-    """Return how ready the bottles have to be that a message asks for."""
+    """Return the readiness for which a request asks, or None."""
     for readiness in READINESS:
         if readiness in request.cellar_words:
             return readiness
@@ -107,7 +107,7 @@ def _find_readiness(request: Request) -> Readiness | None:
 def _is_for_tonight(
     request: Request, readiness: Readiness | None, *, is_own: bool
 ) -> bool:
-    """Return True if a request wants some bottles to drink now, not a list of them."""
+    """Return whether a request wants some bottles to drink now, and not a list of bottles."""
     if "tonight" in request.cellar_words and readiness in (None, "now"):
         return is_own or not find_shop_topics([request.text])  # "are you open tonight?"
     if readiness is None:
@@ -116,7 +116,7 @@ def _is_for_tonight(
 
 
 def _is_owned(words: Sequence[str], items: Sequence[IndexedItem]) -> bool:
-    """Return whether words beside "my" or "have I" are on labels, or vintages, of their bottles."""
+    """Return whether the words beside "my" or "have I" are on labels of bottles or are vintages."""
     years = _years_in(words)
     if any(_get_vintage(bottle) in years for bottle in items):
         return True
@@ -145,7 +145,7 @@ def _build_query(
 
 
 def _price_in_euros(request: Request, name: str) -> float | None:
-    """Return a limit of the price of a request; without a known currency it is in euros."""
+    """Return a limit of the price in euros. An amount without a known currency is in euros."""
     amount = request.filters.get(name)
     if amount is None:
         return None
@@ -158,7 +158,7 @@ def _price_in_euros(request: Request, name: str) -> float | None:
 def _search(
     request: Request, query: CellarQuery, items: Sequence[IndexedItem], person: Person
 ) -> tuple[IndexedItem, ...]:
-    """Return the items that a person may drink; for tonight, unknown windows if none is ready."""
+    """Return the items that a person may drink. If none is ready tonight, unknown ones count."""
     names = _names_in(request.unread_words)
     if query.place:
         items = search_cellar(items, query)
@@ -168,12 +168,12 @@ def _search(
         pairing = load_pairings().get(get_pairing(request))
     found = search_cellar(named, query, pairing)
     if not found and named and names:
-        # A name may have a word of the tables in it: "Vega Sicilia" is not from Sicily.
+        # A name may have a word of the tables: "Vega Sicilia" is not from Sicily.
         named = select_named(named, identifying_words(request.text))
         query = query.model_copy(update={"regions": (), "grapes": ()})
         found = search_cellar(named, query, pairing)
     if not found and names and request.dishes and not _has_name(request):
-        # "Pick something for lamb": a word of it is on a label by chance.
+        # A word of "pick something for lamb" may be on a label by chance.
         named = items
         found = search_cellar(named, query, pairing)
     if not found and query.readiness == "now":
@@ -202,7 +202,7 @@ def _without_excluded(
 ) -> list[IndexedItem]:
     """Return the items without those that a request excludes: "of mine, but no Merlot".
 
-    Those of another colour are excluded, too: "red sparkling".
+    Items of another colour are excluded too, if the request names a colour: "red sparkling".
     """
     excluded: set[str] = set()
     for name, field in EXCLUDABLE_FIELDS.items():
@@ -221,7 +221,7 @@ def _without_excluded(
 
 
 def _names_in(words: Sequence[str]) -> frozenset[str]:
-    """Return those of some words that may be on a label, without numbers."""
+    """Return the words that may be on a label. Numbers are left out."""
     identifying = identifying_words(" ".join(words))
     return frozenset(word for word in identifying if not word.isdecimal())
 
@@ -238,9 +238,10 @@ def _select_named(
     *,
     is_placed: bool,
 ) -> Sequence[IndexedItem]:
-    """Return the items of the years and names of a request; a year must be the vintage.
+    """Return the items that have the years and names of a request. A year must be the vintage.
 
-    Words on no label do not count ("please list"), unless they are clearly names: then none fits.
+    Words that are on no label do not count ("please list"). If they are clearly names, no item
+    fits.
     """
     years = _years_in(request.unread_words)
     if years:
@@ -258,7 +259,7 @@ def _get_vintage(bottle: IndexedItem) -> object:
 
 
 def _has_name(request: Request) -> bool:
-    """Return True if unknown words of a request are names of wines, although no bottle has them."""
+    """Return whether unknown words of a request are names of wines, although no bottle has them."""
     may_be_names = list(request.owned_words)
     if not load_languages()[request.language].capitalises_nouns:
         may_be_names += request.unknown_words
@@ -271,8 +272,8 @@ def _has_name(request: Request) -> bool:
 def _find_place(request: Request, items: Sequence[IndexedItem]) -> str:
     """Return the longest place of bottles that a message names, or an empty string.
 
-    A part of a place that has a digit names it too, "G33" of "Rack, G33", and a part that no table
-    has: "Rack".
+    A part of a place is enough if it has a digit ("G33" of "Rack, G33"), or if it is in no table
+    ("Rack").
     """
     text = f" {normalize(request.text)} "
     unread = f" {normalize(' '.join(request.unread_words))} "
@@ -301,7 +302,7 @@ def _describe(found: Sequence[IndexedItem], *, is_for_tonight: bool) -> str:
 
 
 def _find_opened(request: Request, person: Person) -> OwnBottles:
-    """Return what the user thought of the bottles that a request names."""
+    """Return the ratings and notes of the opened bottles that a request names."""
     words = [*request.unread_words]
     words += request.values("grapes")
     words += request.values("regions")

@@ -1,4 +1,4 @@
-"""Read the wish of a conversation: its last message, with what earlier ones still say."""
+"""Read the wish of a conversation: its last message, and what still holds of earlier messages."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -24,24 +24,24 @@ Exchange = tuple[str, tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """Holds what a conversation asks for."""
+    """What a conversation asks for."""
 
     request: Request
     """The request of the last message, merged with those of earlier messages."""
     own_request: Request = field(default_factory=Request)
     """The request of the last message by itself."""
     follow_up: FollowUp | None = None
-    """The button that the user pressed, if wines are shown to which it refers."""
+    """The button that the user pressed, if wines were shown to which it refers."""
     last_shown: tuple[Wine, ...] = ()
-    """The wines of the last answer that shows any."""
+    """The wines of the last answer that has shown any."""
     listed: tuple[Wine, ...] = ()
-    """The wines to which "the second" refers; it stays when one of them is shown alone."""
+    """The wines to which "the second" refers. They stay when one of them is then shown alone."""
     shown_ids: tuple[str, ...] = ()
     """The ids of the wines of all answers."""
 
     @property
     def picked(self) -> Wine | None:
-        """Return the wine of the last answer that the last message is about, if it is about one."""
+        """Return the wine of the last answer that the last message is about, or None."""
         if self.follow_up is not None:
             return None
         return pick_shown_wine(self.own_request, self.listed)
@@ -69,7 +69,7 @@ def get_exchanges(messages: Sequence[StoredMessage]) -> list[Exchange]:
 def read_wish(
     exchanges: Sequence[Exchange], wines: Mapping[str, Wine], default_language: str
 ) -> Wish:
-    """Return the wish of a conversation; `wines` are those that it shows, by id."""
+    """Return the wish of a conversation. `wines` are the wines that it shows, by id."""
     wish = Wish(request=Request(language=default_language))
     shown_in_reply: tuple[str, ...] = ()
     for text, wine_ids in exchanges[-MAX_EARLIER_MESSAGES - 1 :]:
@@ -83,9 +83,9 @@ def read_wish(
 def without_lifted_allergies(
     wish: Wish, exchanges: Sequence[Exchange], allergies: Collection[str]
 ) -> Wish:
-    """Return the wish without allergies that its user stated in a message and lifted since.
+    """Return the wish without allergies that the user has stated and then lifted.
 
-    `allergies` are those that hold now. "No egg, please" is a wish, and stays.
+    `allergies` are those that hold now. "No egg, please" is a wish and not an allergy, so it stays.
     """
     avoided = wish.request.values(AVOIDED_ALLERGENS)
     if not avoided:
@@ -133,7 +133,7 @@ def _add_message(wish: Wish, text: str) -> Wish:
 
 
 def _add_follow_up(wish: Wish, text: str, follow_up: FollowUp) -> Wish:
-    """Return the wish after a button was pressed whose sentence is the text."""
+    """Return the wish after the user has pressed the button whose sentence is the text."""
     before = wish.request
     request = apply_follow_up(before, follow_up, wish.last_shown)
     request = replace(request, text=text, is_question=False)
@@ -144,7 +144,7 @@ def _add_follow_up(wish: Wish, text: str, follow_up: FollowUp) -> Wish:
 def merge(before: Request, new: Request) -> Request:
     """Return `new`, completed with the filters and dishes of `before` that still apply.
 
-    A new dish starts a new request: only excluded allergens are kept.
+    A new dish begins a new request, for which only the excluded allergens are kept.
     """
     filters: dict[str, Any] = dict(new.filters)
     for name, values in before.filters.items():
@@ -162,9 +162,9 @@ def merge(before: Request, new: Request) -> Request:
 
 
 def _is_replaced(name: str, new: Request) -> bool:
-    """Return True if a new message replaces an earlier filter.
+    """Return whether a new message replaces an earlier filter.
 
-    Another kind of wine replaces the grape and the place; another place replaces only the place.
+    Another kind of wine replaces the grape and the place. Another place replaces only the place.
     """
     replacing = {name}
     if name in PLACE_FIELDS:
@@ -172,7 +172,7 @@ def _is_replaced(name: str, new: Request) -> bool:
     elif name in KIND_FIELDS:
         replacing = {*KIND_FIELDS}
     elif name == "offer":
-        # "A white by the glass", then "a red": by the bottle, unless it is said again.
+        # After "a white by the glass", "a red" means a bottle.
         replacing = {name, *KIND_FIELDS, *PLACE_FIELDS}
     elif name in {*PRICE_FIELDS, "order"}:
         replacing = {name, *PRICE_FIELDS}

@@ -2,7 +2,7 @@
 
 A hard filter excludes wines, a soft one only ranks them. Highest prices, allergens and exclusions
 are always hard. If no wine matches, a lowest price is dropped, or kind, sweetness, grape and place
-become soft. Body, tannin, acidity and the pairing of a dish are always soft, but for the body that
+become soft. Body, tannin, acidity and the pairing of a dish are always soft, except the body that
 a button asks for.
 """
 
@@ -29,7 +29,7 @@ RELAXATION_STEPS: Final = (
 )
 """The filters that become soft, step by step, while no wine matches."""
 UNUSUAL_STYLES: Final = (Style.FORTIFIED, Style.SWEET, Style.ORANGE, Style.ALCOHOL_FREE)
-"""The styles that somebody who asks for any wine hardly means."""
+"""The styles that are left out if a message asks for any wine."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,9 +60,9 @@ def build_wish_query(wish: Wish) -> WineQuery:
 
 
 async def search_wines(catalogue: Catalogue, wish: Wish, person: Person) -> FoundWines:
-    """Return the wines that match a wish; while none does, relax the search step by step.
+    """Return the wines that match a wish. While there are none, relax the search step by step.
 
-    First the wines are sought that cannot be had as the wish says: by the glass, as a magnum.
+    If a wish for a glass or a magnum is not met, the wines are searched for in other sizes too.
     """
     query = build_wish_query(wish)
     found = await _search_relaxed(catalogue, query, wish, person)
@@ -80,7 +80,7 @@ async def search_wines(catalogue: Catalogue, wish: Wish, person: Person) -> Foun
 async def _search_relaxed(
     catalogue: Catalogue, query: WineQuery, wish: Wish, person: Person
 ) -> FoundWines:
-    """Return the wines of a query; while there are none, make more of its filters soft."""
+    """Return the wines of a query. While there are none, make more of its filters soft."""
     found = await _search(catalogue, query, wish, person)
     if query.like:
         return replace(found, similar_to=wish.last_shown[0])
@@ -104,7 +104,7 @@ async def _search_relaxed(
 async def _search(
     catalogue: Catalogue, query: WineQuery, wish: Wish, person: Person
 ) -> FoundWines:
-    """Return the wines of a query that a wish may have."""
+    """Return the wines of a query that a wish allows."""
     result = await find_wines(catalogue, query, person)
     wines = _select_wines(result.wines, wish.request, query, person)
     if not wines:
@@ -130,7 +130,7 @@ def _unmet_fields(
 
 
 def _suits_dishes(request: Request, unmet: Sequence[str]) -> bool:
-    """Return whether a wine suits the dishes: the list says so, or it is as the pairing wants."""
+    """Return whether a wine suits the dishes, by the wine list or by the pairing of the dish."""
     if "foods" not in unmet:
         return True
     pairing = load_pairings().get(get_pairing(request), {})
@@ -143,7 +143,7 @@ def _select_wines(
     """Return the wines without excluded tastes and with the requested name.
 
     Alcohol-free wines are only returned if requested, if the person is advised not to drink, or if
-    there are no others. Who must not drink is shown those of the requested kind, if there are any.
+    there are no others. A person who must not drink is shown those of the requested kind, if any.
     """
     tastes = request.values("without_text")
     unwanted = {"text": tuple(taste for taste in tastes if taste != OAKY)}
@@ -161,13 +161,13 @@ def _select_wines(
 
 
 def _of_kind(wines: Sequence[Wine], request: Request) -> list[Wine]:
-    """Return the wines that have a requested style or colour: red ones without alcohol."""
+    """Return the wines of a requested style or colour, such as red wines without alcohol."""
     kinds = (*request.values("styles"), *request.values("colours"))
     return [wine for wine in wines if matches(wine, {"styles": kinds})]
 
 
 def _has_name(wine: Wine, name: str) -> bool:
-    """Return True if most words of a name, which may be empty, are in the label or the region."""
+    """Return whether most words of a name are in the label or the region. The name may be empty."""
     if not name:
         return True
     words = set(normalize(name).split())

@@ -23,7 +23,10 @@ from agent.sommelier.wine import NON_VEGAN_ALLERGENS, Wine
 MAX_FOODS: Final = 3
 COLOUR_VALUES: Final = frozenset({"red", "white", "rose", "orange"})
 SHOWN_COLOURS: Final = frozenset({"red", "rose"})
-"""The colours that the card of a sparkling, sweet or fortified wine names; most are white."""
+"""The colours that the card of a sparkling, sweet or fortified wine names.
+
+Most such wines are white.
+"""
 BODY_GROUPS: Final = (("light", "medium_light"), ("medium",), ("medium_full", "full"))
 DRY_STEPS: Final = frozenset({"bone_dry", "dry"})
 NAME_FIELDS: Final = ("grapes", "regions", "countries")
@@ -57,7 +60,7 @@ def _describe_filters(request: Request) -> str:
 
 
 def _describe_kind(request: Request) -> Iterator[str]:
-    """Yield the styles, then the colours that are no styles: "sparkling", "rosé"."""
+    """Yield the styles, and then the colours that are not among the styles: "sparkling", "rosé"."""
     styles = request.values("styles")
     yield _names_joined("styles", styles)
     for colour in request.values("colours"):
@@ -66,7 +69,7 @@ def _describe_kind(request: Request) -> Iterator[str]:
 
 
 def _describe_exclusions(request: Request) -> Iterator[str]:
-    """Yield what is excluded: "no Merlot", and tastes: "not smoky"."""
+    """Yield what is excluded ("no Merlot"), including tastes ("not smoky")."""
     for field in LIST_FIELDS:
         sentence = "fallback_without"
         if field == TASTES:
@@ -80,7 +83,7 @@ def _describe_exclusions(request: Request) -> Iterator[str]:
     for allergen in allergens:
         if means_vegan and allergen in NON_VEGAN_ALLERGENS:
             continue
-        if allergen == Allergen.SULPHITES:  # every wine has some
+        if allergen == Allergen.SULPHITES:  # every wine has some sulphites
             yield translate("fallback_no_added_sulphites")
         else:
             yield translate("fallback_without", name=name_value("allergens", allergen))
@@ -101,7 +104,7 @@ def _join_parts(parts: Iterable[str]) -> str:
 
 
 def _capitalise(line: str) -> str:
-    """Return a line with its first letter as a capital, and all others as they are."""
+    """Return a line with a capital as its first letter, and all others unchanged."""
     return line[:1].upper() + line[1:]
 
 
@@ -175,7 +178,7 @@ def _describe_names(field: str, values: Sequence[str]) -> str:
 
 
 def _describe_price(filters: Mapping[str, Any]) -> str:
-    """Return the price limits, or an empty string without limits."""
+    """Return the price limits, or "" if there are none."""
     low = filters.get("min_price")
     high = filters.get("max_price")
     if low is None and high is None:
@@ -203,7 +206,7 @@ def describe_field(name: str, request: Request) -> str:
 
 
 def describe_wine(wine: Wine, dishes: Mapping[str, Dish]) -> str:
-    """Return the kind of a wine and the foods it suits: those of the dishes, or else all."""
+    """Return the kind of a wine and the foods that it suits, of the dishes if possible."""
     parts: list[str] = []
     if wine.style:
         parts.append(name_value("styles", wine.style))
@@ -222,7 +225,7 @@ def describe_wine(wine: Wine, dishes: Mapping[str, Dish]) -> str:
 
 
 def name_foods(foods: Sequence[str]) -> str:
-    """Return the first of the foods that a wine suits: "goes with lamb, game"; empty if none."""
+    """Return the first of some foods: "goes with lamb, game". Return "" if there are none."""
     if not foods:
         return ""
     language = current_language()

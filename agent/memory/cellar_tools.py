@@ -66,14 +66,14 @@ OWN_CELLAR_LINE: Final = (
 MIN_NAME_CHARS: Final = 2
 MAX_RATING_CHARS: Final = 10
 MAX_ROWS: Final = 60
-"""More rows never fit into a result."""
+"""The most rows that could fit into a result."""
 MIN_ITEMS_FOR_THREAD: Final = 300
-"""A larger cellar is searched in a thread: what the tables say of its wines may not be cached."""
+"""A cellar of at least this size is searched in a thread, because it may not be cached yet."""
 BottlePrice = Annotated[float, Field(gt=0, le=100_000)]
 
 
 class CellarArguments(StrictModel):
-    """Arguments of change_cellar; the name of a wine to add implies what is not stated."""
+    """The arguments of change_cellar. What they do not state of a wine is guessed by its name."""
 
     action: Literal["add", "drink", "remove"]
     wine_id: ShortText = ""
@@ -97,14 +97,14 @@ class CellarArguments(StrictModel):
 
     @property
     def label(self) -> str:
-        """Return the name and the vintage as they stand on the bottle."""
+        """Return the name and the vintage as on the label of the bottle."""
         if self.vintage is None:
             return self.name
         return f"{self.name} {self.vintage}"
 
 
 def cellar_tools() -> list[Tool]:
-    """Return change_cellar and own_cellar, for every stored user."""
+    """Return the tools change_cellar and own_cellar."""
     return [
         Tool(
             "change_cellar",
@@ -138,10 +138,10 @@ async def change_cellar(arguments: CellarArguments, run: Run) -> ToolOutput:
 
 
 def _find_removal(arguments: CellarArguments, person: Person) -> CellarItem:
-    """Return the item with the negative count that removes bottles.
+    """Return the item to remove bottles from, with a negative count.
 
     Raises:
-        ToolError: no wine is clearly meant, or it has fewer bottles.
+        ToolError: no wine is clearly meant, or there are fewer bottles of it.
     """
     wine = arguments.wine_id or arguments.label
     match find_item_to_remove(person.bottles, wine, arguments.count):
@@ -164,7 +164,7 @@ def _find_removal(arguments: CellarArguments, person: Person) -> CellarItem:
 
 
 def _find_addition(arguments: CellarArguments, person: Person) -> CellarItem:
-    """Return the item with the count that adds bottles.
+    """Return the item to which bottles are added, with their count.
 
     Raises:
         ToolError: the wine is named by an id that is not in the cellar.
@@ -196,7 +196,7 @@ def _describe_for_model(item: CellarItem) -> str:
 
 
 async def own_cellar(query: CellarQuery, run: Run) -> ToolOutput:
-    """Return the wines in the user's cellar that a query finds, or the bottles they have opened."""
+    """Return the wines of the user's cellar that a query finds, or the bottles that were opened."""
     person = get_person(run)
     if query.drunk:
         return _list_drinks(query, person)
@@ -231,7 +231,8 @@ def _find_own(query: CellarQuery, person: Person) -> list[IndexedItem]:
     found = search_cellar(index_cellar(person.bottles, this_year()), query)
     if not (person.safety.allergies or person.safety.forbids_alcohol):
         return found
-    # List hated wines, too. Allergens come from the safety state, so they still apply.
+    # Wines that the user hates are listed too. Allergies are in the safety state, so they still
+    # apply.
     without_facts = replace(person, facts=())
     allowed = []
     for indexed in found:

@@ -1,4 +1,4 @@
-"""Changes of a user's stored data: as tools return them, and as the texts that confirm them."""
+"""Return changes of a user's stored data from tools, and write the texts that confirm them."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -21,11 +21,11 @@ CHANGE_NOTE: Final = (
     "a fixed notice of this is shown below your answer; do not repeat it"
 )
 MAX_PARSED_CHARS: Final = 300
-"""Longer messages are not searched for dislikes that could be suggested as facts."""
+"""The longest message that is searched for dislikes, which are suggested as facts."""
 
 
 def change_output(action: str, person: Person, **changes: Any) -> ToolOutput:
-    """Return an output with a change as its effect."""
+    """Return the output of a tool whose effect is a change."""
     change = Change(user_id=person.user_id, **changes)
     content = {"done": action, "note": CHANGE_NOTE}
     return ToolOutput(content, effects=(change,))
@@ -56,7 +56,7 @@ def with_change_notes(
 
 
 def _merge(changes: Iterable[Change], user_id: int, undo_id: int) -> Change:
-    """Return one change that does what several do; of what is stated of a taste, the last."""
+    """Return one change for several. Of several statements about a taste, the last one counts."""
     added: list[Fact] = []
     removed: list[Fact] = []
     bottles: list[CellarItem] = []
@@ -77,7 +77,7 @@ def _merge(changes: Iterable[Change], user_id: int, undo_id: int) -> Change:
 
 
 def _suggest_facts(message: str) -> list[Fact]:
-    """Return the dislikes of a message that could be stored: who asks for vegan has no allergy."""
+    """Return the dislikes of a message that could be stored. Asking for vegan is no allergy."""
     if len(message) > MAX_PARSED_CHARS:
         return []
     is_vegan = asks_for_vegan(message)
@@ -89,7 +89,7 @@ def _suggest_facts(message: str) -> list[Fact]:
 
 
 def format_change(change: Change, person: Person) -> list[str]:
-    """Return the texts that confirm a change; `person` is the user before it."""
+    """Return the texts that confirm a change. `person` is the user before the change."""
     changed_keys = {item.key for item in change.bottles}
     cellar = apply_change(person, change).bottles
     items = [item for item in cellar if item.key in changed_keys]

@@ -47,7 +47,7 @@ TASTE_FIELDS: Final = (
     *("styles", "sweetness", "bodies", "tannins", "acidities"),
     *("grapes", "countries", "regions"),
 )
-"""The arguments of remember that describe a wine, named as in `WineQuery`."""
+"""The arguments of remember that describe a wine. They have the same names in `WineQuery`."""
 SEPARATORS: Final = frozenset(";|=")
 """The characters that separate the filters in the value of a fact."""
 FactValue = Annotated[str, Field(min_length=2, max_length=MAX_NOTE_CHARS)]
@@ -66,7 +66,7 @@ TasteNames = Annotated[NameList, AfterValidator(_check_names)]
 
 
 class RememberArguments(StrictModel):
-    """Arguments of remember: the fact in the guest's words, and what these words mean."""
+    """The arguments of remember: the fact in the guest's words, and what these words mean."""
 
     kind: Literal["hate", "like", "allergy", "budget", "note"]
     value: FactValue
@@ -86,14 +86,14 @@ class RememberArguments(StrictModel):
 
 
 class ForgetArguments(StrictModel):
-    """Arguments of forget. A model can add an allergy, but never lift one."""
+    """The arguments of forget. An allergy is not among the kinds: a model may not lift one."""
 
     kind: ForgettableKind
     value: FactValue
 
 
 def fact_tools() -> list[Tool]:
-    """Return remember and forget, for every stored user."""
+    """Return the tools remember and forget."""
     return [
         Tool(
             "remember",
@@ -135,7 +135,7 @@ def _facts_from_arguments(arguments: RememberArguments) -> list[Fact]:
     """Return the facts that the arguments state: one for each grape, region, allergen and so on.
 
     Raises:
-        ToolError: they state none of this kind.
+        ToolError: the arguments state no fact of this kind.
     """
     kind = arguments.kind
     value = arguments.value.strip()
@@ -164,7 +164,7 @@ def _budget_facts(arguments: RememberArguments) -> list[Fact]:
 
 
 def _tastes(arguments: RememberArguments) -> list[str]:
-    """Return the tastes that the arguments describe, as facts have them."""
+    """Return the tastes that the arguments describe, as values of facts."""
     taste: dict[str, tuple[str, ...]] = {}
     for name in TASTE_FIELDS:
         values = getattr(arguments, name)

@@ -1,4 +1,4 @@
-"""Facts about a user's taste: parse them from short texts by rules, and describe them."""
+"""Parse facts about a user's taste from short texts by rules, and describe them."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
@@ -23,14 +23,14 @@ from agent.turn import Fact
 
 MAX_NOTE_CHARS: Final = 200
 STATEMENT_END: Final = pattern(r"[;\n]+")
-"""Parts the statements of a text: "I love Riesling; no oak"."""
+"""What separates the statements of a text: "I love Riesling; no oak"."""
 
 
 def parse_facts(text: str) -> tuple[Fact, ...]:
-    """Return the facts that a text states; what states none becomes a note.
+    """Return the facts that a text states. A statement without a fact becomes a note.
 
-    Semicolons and line ends part its statements: "I love Riesling; no oak". A text whose language
-    is not clear is read in that of the turn: "15 bis 30 Euro".
+    Semicolons and line ends separate statements: "I love Riesling; no oak". A text whose language
+    is not clear is read in the language of the turn: "15 bis 30 Euro".
     """
     facts: list[Fact] = []
     for statement in STATEMENT_END.split(text[:MAX_NOTE_CHARS]):
@@ -49,10 +49,10 @@ def _parse_statement(text: str) -> Sequence[Fact]:
 
 
 def find_excluded_facts(text: str) -> Iterator[Fact]:
-    """Yield what a text excludes as facts that could be stored.
+    """Yield facts for what a text excludes. They could be stored.
 
-    What its dishes exclude, such as sweet wines, is not among them, and who asks for a vegan wine
-    states no allergy.
+    What the dishes exclude, such as sweet wines, is not among them. A text that asks for a vegan
+    wine states no allergy.
     """
     request = read_request(text, current_language())
     for field in EXCLUDABLE_FILTERS:
@@ -70,7 +70,7 @@ def find_excluded_facts(text: str) -> Iterator[Fact]:
 
 
 def find_new_facts(facts: Iterable[Fact], known: Iterable[Fact]) -> tuple[Fact, ...]:
-    """Return the facts that are not among the known ones; of equal new ones the last."""
+    """Return the facts that are not known. Of equal facts, only the last is returned."""
     known_keys = {fact.key for fact in known}
     new: dict[tuple[str, str], Fact] = {}
     for fact in facts:
@@ -92,9 +92,9 @@ def find_contradicted_facts(fact: Fact, known: Iterable[Fact]) -> Iterator[Fact]
 
 
 def keep_latest_facts(facts: Iterable[Fact]) -> tuple[Fact, ...]:
-    """Return facts in order, without those that a later one repeats or contradicts.
+    """Return facts in order, without those that a later fact repeats or contradicts.
 
-    "I love Riesling; no, no more Riesling" leaves the last statement.
+    Of "I love Riesling; no, no more Riesling", the last statement remains.
     """
     kept: list[Fact] = []
     for fact in facts:
@@ -105,7 +105,10 @@ def keep_latest_facts(facts: Iterable[Fact]) -> tuple[Fact, ...]:
 
 
 def split_taste(taste: Taste) -> list[str]:
-    """Return a taste as facts have it: "Merlot, Syrah" are two, "full-bodied red" is one."""
+    """Return a taste as values of facts.
+
+    "Merlot, Syrah" makes two values, "full-bodied red" one.
+    """
     if not taste:
         return []
     if len(taste) > 1:
@@ -132,7 +135,7 @@ def _find_budget(text: str) -> Iterator[Fact]:
 
 
 def format_budget(low: float | None, high: float | None, currency: Currency) -> str:
-    """Return the value of a budget: `40 EUR`, `15-30 EUR` or `60- EUR`; empty without limits."""
+    """Return the value of a budget: `40 EUR`, `15-30 EUR` or `60- EUR`, or "" without limits."""
     if low is None and high is None:
         return ""
     if low is None:
@@ -148,7 +151,7 @@ def _to_words(value: object) -> str:
 
 
 def parse_suggested_fact(kind: str, value: str) -> Fact | None:
-    """Return the fact in the data of a button; None if it is not valid."""
+    """Return the fact in the data of a button, or None if it is not valid."""
     if kind == "allergy" and value in ALLERGIES:
         return Fact("allergy", value, value)
     taste = parse_taste(value)
@@ -180,7 +183,7 @@ def describe_fact(fact: Fact) -> str:
 
 
 def _describe_hated(taste: Taste) -> Iterator[str]:
-    """Yield "no Merlot", and for a taste, whose name is an adjective, "not smoky"."""
+    """Yield what the user does not like: "no Merlot", or "not smoky" for a taste."""
     for field, values in taste.items():
         for value in values:
             name = name_value(field, value)
@@ -207,12 +210,12 @@ def _name_taste(taste: Taste) -> str:
 
 
 def format_added_facts(facts: Iterable[Fact]) -> str:
-    """Return the sentence that confirms stored facts; empty if there are none."""
+    """Return the sentence that confirms stored facts, or "" if there are none."""
     return _format_facts("memory_learned", facts)
 
 
 def format_removed_facts(facts: Iterable[Fact]) -> str:
-    """Return the sentence that confirms deleted facts; empty if there are none."""
+    """Return the sentence that confirms deleted facts, or "" if there are none."""
     return _format_facts("memory_unlearned", facts)
 
 

@@ -182,7 +182,7 @@ def _begins_with_vintage(parts: Sequence[PricePart]) -> bool:
 
 
 def _may_be_price(parts: Sequence[PricePart]) -> bool:
-    """Return True if amounts without a currency may be a price: no year, no number of guests."""
+    """Return whether amounts without a currency may be a price and no year or number of guests."""
     numbers = [part.number for part in parts if part.symbol == "N"]
     if len(numbers) > 1:
         return True
