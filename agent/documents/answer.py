@@ -1,9 +1,9 @@
 """Answer questions from document excerpts, with a citation for every statement.
 
-The model answers in plain text, as small models write [path] citations more reliably than JSON.
-A statement is invalid if it needs a citation (see `citations.py`) and has none, cites a path that
-was not retrieved, or has a number that the cited passages lack. The model may correct invalid
-statements, as often as any answer; those that are still invalid are then removed.
+The model answers in plain text, because small models write [path] citations more reliably than
+JSON. A statement is invalid if it needs a citation (see `citations.py`) and has none, cites a path
+that was not retrieved, or has a number that the cited passages lack. The model may correct invalid
+statements, as often as any answer. Statements that are still invalid are then removed.
 """
 
 from collections.abc import Sequence
@@ -53,7 +53,7 @@ FEEDBACK: Final = FEEDBACK_INTRO + (
     "source in [brackets] after every statement."
 )
 CODE_FENCE: Final = pattern(r"(?s)\A```\w*\n(.*?)\n?```\s*\Z")
-"""An answer that is wrapped as code whole: "```text" above it and "```" below."""
+"""An answer that is a code block as a whole: "```text" above it and "```" below."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +61,7 @@ class Answer(LookUpResult):
     """An answer from documents. `text` is Markdown with `[path]` citations.
 
     Every cited path belongs to a document that was retrieved for this question. In `footnoted`,
-    `[1]`, `[2]` … replace the paths; these are the numbers of `citations`.
+    `[1]`, `[2]` … replace the paths. These are the numbers of `citations`.
     """
 
     question: str
@@ -82,8 +82,8 @@ async def answer_question(
     """Answer `question` from the best chunks of `documents`.
 
     If `refine` is true, also search with a rewritten question. Without models, or if they fail, the
-    answer is the best passages with citations; without models only those that are about it. Only
-    errors from the document store are raised.
+    answer is the best passages with citations. Without models these are only passages about the
+    question. Only errors from the document store are raised.
     """
     # One request is reserved for the answer.
     refinement = await refine_question(
@@ -125,7 +125,10 @@ async def _ask_model(
 async def _retrieve_without_model(
     question: str, documents: DocumentStore, run: Run
 ) -> list[Chunk]:
-    """Return the best chunks that are about a question, also sought in the documents' words."""
+    """Return the best chunks about a question.
+
+    They are searched for in the documents' words too.
+    """
     topics = find_topics(question, current_language())
     chunks = await retrieve(documents, topics.list_queries(question), run.span)
     about = [chunk for chunk in chunks if topics.are_in(chunk.source_text)]
@@ -141,7 +144,7 @@ def build_answer_contract(
     return OutputContract(
         str,
         grounding=lambda text, _: rules.find_grounding_error(text),
-        # Repeat a shared citation after each sentence; a valid text has no invalid part to remove.
+        # A text without invalid parts only gets shared citations after each of its sentences.
         render=lambda text, _: rules.keep_valid_part(text),
         keep_valid=lambda text, _: _keep_cited(text, rules),
         read_text=lambda text: CODE_FENCE.sub(lambda fence: fence[1], text),
@@ -150,7 +153,7 @@ def build_answer_contract(
 
 
 def _keep_cited(text: str, rules: CitationRules) -> Part[str] | None:
-    """Return the valid part of an answer, or None if it is no answer."""
+    """Return the valid part of an answer, or None if this is no answer."""
     valid = rules.keep_valid_part(text)
     if not valid:
         return None

@@ -4,8 +4,8 @@ A statement is covered by a citation in its sentence, directly after its full st
 paragraph or list item, or on a following line of citations. Headings, lead-ins (which end in a
 colon), questions, and the sentence "I don't have enough information" need no citation.
 
-In the chat an answer may also say what no excerpt says. There a citation covers its own sentence
-only, and a sentence in the words of an excerpt gets the citation that it lacks.
+In the chat, an answer may also say what no excerpt says. There a citation covers its own sentence
+only, and a sentence that repeats the words of an excerpt gets a citation if it has none.
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -38,7 +38,7 @@ SOURCES_LABEL: Final = pattern(r"\A\W*(?:\w+\s?:)?\W*\Z")
 """The rest of a line of citations without them: "", "- ", "Sources:"."""
 BLANK_LINES: Final = pattern(r"\n{3,}")
 UNSPACED_CITATION: Final = pattern(r"([.!?…。！？])\[")
-"""A full stop with a citation right behind it: "tannic.[a.md]"."""
+"""A full stop directly before a citation: "tannic.[a.md]"."""
 SENTENCE_ENDS: Final = tuple(".!?…。！？")
 AROUND_PATHS: Final = " \t`'\"*_"
 """Spaces, quotation marks and Markdown that a model may put around a path."""
@@ -48,12 +48,12 @@ PROBLEMS_SHOWN: Final = 3
 MAX_QUOTED_CHARS: Final = 120
 MIN_SHARED_WORDS: Final = 4
 MIN_SHARED_SHARE: Final = 0.7
-"""A sentence rests on an excerpt if it shares so many of its content words with a passage of it."""
+"""The share of content words from which a sentence is said to repeat a passage of an excerpt."""
 
 
 @dataclass(frozen=True, slots=True)
 class CitationBrackets:
-    """A pair of square brackets with the `paths` of retrieved documents, and `unknown_paths`."""
+    """Square brackets with the `paths` of retrieved documents, and `unknown_paths`."""
 
     start: int
     end: int
@@ -72,7 +72,7 @@ class Statement:
 
     @property
     def cited_text(self) -> str:
-        """Return the sentence with its citations, including one that it shares with a later one."""
+        """Return the sentence with its citations, also one that it shares."""
         if not self.needs_citation or CITATION_PATTERN.search(self.text):
             return self.text
         citations = [f"[{path}]" for path in self.cited_paths]
@@ -105,7 +105,7 @@ class Citation:
 
 
 class CitationRules:
-    """Check the statements of an answer against the chunks that they cite.
+    """Checks the statements of an answer against the chunks that they cite.
 
     Numbers that the question contains need no source.
     """
@@ -134,7 +134,7 @@ class CitationRules:
         return f"the answer cites nothing; cite [path], or say: {NOT_ENOUGH_PHRASE}"
 
     def keep_valid_part(self, text: str) -> str:
-        """Return the valid sentences unchanged, or "" if they are no answer.
+        """Return the valid sentences unchanged, or "" if they are not an answer.
 
         An answer cites a source or admits that there is not enough information.
         """
@@ -185,9 +185,9 @@ def _list_in_brackets(paths: Iterable[str]) -> str:
 def number_citations(
     text: str, chunks: Sequence[Chunk]
 ) -> tuple[str, tuple[Citation, ...]]:
-    """Return an answer with numbers in place of paths, and the citations in order of their numbers.
+    """Return an answer with numbers instead of paths, and the citations in order of their numbers.
 
-    Every chunk has its own number. A path gets the number of that chunk of its document which
+    Every chunk has its own number. A path gets the number of the chunk of its document that
     shares most words with the statement before it.
     """
     paths = {chunk.path for chunk in chunks}
@@ -264,7 +264,7 @@ def _list_unknown_paths(citations: Iterable[CitationBrackets]) -> tuple[str, ...
 def find_unretrieved_path(text: str, evidence: Evidence) -> str | None:
     """Return feedback on the first path in brackets that no tool of the turn returned, or None.
 
-    Brackets in such an answer need not be citations; without a path they are ignored.
+    Brackets in such an answer need not be citations. Brackets without a path are ignored.
     """
     paths = set()
     for source in evidence.sources.values():
@@ -283,7 +283,7 @@ def find_wrong_number(
 ) -> str | None:
     """Return feedback on the first cited sentence with a number that nothing supports, or None.
 
-    The number must stand in a document that the sentence cites, or in one of the other texts.
+    The number must be in a document that the sentence cites, or in one of the other texts.
     """
     paths = {chunk.path for chunk in chunks}
     for sentence in split_cited_sentences(text):
@@ -318,7 +318,7 @@ class _Passage(NamedTuple):
 
 
 def cite_excerpts(text: str, chunks: Sequence[Chunk]) -> str:
-    """Return a text in which each sentence in the words of an excerpt cites it."""
+    """Return a text in which each sentence that repeats an excerpt cites it."""
     passages = []
     for chunk in chunks:
         for stems in _list_passages(chunk.text):
@@ -333,7 +333,7 @@ def cite_excerpts(text: str, chunks: Sequence[Chunk]) -> str:
 
 
 def _cite_passage(sentence: str, passages: Iterable[_Passage]) -> str:
-    """Return a sentence with the citation that it lacks, if it repeats a passage."""
+    """Return a sentence with a citation of the passage that it repeats, if there is one."""
     if CITATION_PATTERN.search(sentence) or not _needs_citation(sentence):
         return sentence
     path = _find_repeated(sentence, passages)
@@ -344,14 +344,14 @@ def _cite_passage(sentence: str, passages: Iterable[_Passage]) -> str:
 
 @lru_cache(64)  # the drafts of an answer read the same excerpts
 def _list_passages(text: str) -> tuple[frozenset[str], ...]:
-    """Return the stems of the content words of each sentence, and of each two in a row."""
+    """Return the stems of the content words of each sentence, and of each two neighbours."""
     sentences = [*map(_content_stems, split_sentences(text))]
     pairs = [one | two for one, two in pairwise(sentences)]
     return (*sentences, *pairs)
 
 
 def _find_repeated(sentence: str, passages: Iterable[_Passage]) -> str:
-    """Return the path of the first passage whose words a sentence repeats; "" if there is none."""
+    """Return the path of the first passage whose words a sentence repeats, or ""."""
     stems = _content_stems(sentence)
     min_shared = max(MIN_SHARED_WORDS, MIN_SHARED_SHARE * len(stems))
     for path, passage_stems in passages:
@@ -365,7 +365,7 @@ def _content_stems(text: str) -> frozenset[str]:
 
 
 def looks_like_path(name: str) -> bool:
-    """Return True if a text in brackets has the form of a path: a folder, or a file suffix."""
+    """Return whether a text in brackets has the form of a path, with a folder or a file suffix."""
     if name.split() != [name]:
         return False
     has_folder = "/" in name[:-1]
@@ -385,8 +385,8 @@ def keep_sentences(
 ) -> str:
     """Return an answer without the sentences that `accept` rejects, otherwise unchanged.
 
-    A sentence that shares the citation of a later one gets its own copy. A heading or lead-in is
-    removed if no sentence remains below it.
+    A sentence that shares the citation of a later sentence gets its own copy. A heading or lead-in
+    is removed if no sentence remains below it.
     """
     lines = []
     has_text_below = False
@@ -404,7 +404,7 @@ def keep_sentences(
         leads_in = line.is_heading or kept.endswith((":", "："))
         if kept and leads_in and not has_text_below:
             continue
-        # Blank lines change nothing; a heading needs text of its own below it.
+        # Blank lines change nothing. A heading needs text of its own below it.
         if kept:
             has_text_below = not line.is_heading
         lines.append(line.marker + kept)
@@ -417,8 +417,8 @@ def keep_sentences(
 def _parse_lines(text: str, paths: Collection[str]) -> list[Line]:
     """Return the lines of an answer with their sentences.
 
-    The lines are read from the last to the first: a citation covers the sentences before it in its
-    paragraph or list item, and a line of citations covers the paragraph before it.
+    The lines are read from the last to the first, because a citation covers the sentences before it
+    in its paragraph or list item, and a line of citations covers the paragraph before it.
     """
     lines = []
     covering = []
@@ -429,7 +429,7 @@ def _parse_lines(text: str, paths: Collection[str]) -> list[Line]:
             if unknown_paths:
                 lines.append(Line("", [Statement(line, unknown_paths=unknown_paths)]))
             continue
-        # Citations cover nothing before a blank line, except on a line of theirs.
+        # Citations cover nothing before a blank line, unless they have a line of their own.
         if not line.strip() and lines and lines[-1].statements:
             covering = []
         is_heading = HEADING.match(line.strip()) is not None
@@ -477,18 +477,18 @@ def split_cited_sentences(text: str) -> list[str]:
 
 
 def _has_ended(sentence: str) -> bool:
-    """Return True if a sentence ends in a full stop or the like, perhaps within quotes."""
+    """Return whether a sentence ends in a full stop or a similar mark, perhaps within quotes."""
     return sentence.rstrip("\"'»”’)*_").endswith(SENTENCE_ENDS)
 
 
 def _is_citations_only(text: str) -> bool:
-    """Return True if a text consists of citations only, such as "Sources: [a.md]"."""
+    """Return whether a text consists of citations only, such as "Sources: [a.md]"."""
     rest = without_citations(text)
     return rest != text and SOURCES_LABEL.match(rest) is not None
 
 
 def _needs_citation(sentence: str) -> bool:
-    """Return True if a sentence is a statement, judged by its form."""
+    """Return whether a sentence is a statement, judged by its form."""
     bare = sentence.strip().strip("*_")
     if admits_not_enough(bare):
         return False
@@ -499,14 +499,14 @@ def _needs_citation(sentence: str) -> bool:
 
 
 def admits_not_enough(text: str) -> bool:
-    """Return True if a text begins with "I don't have enough information"."""
+    """Return whether a text begins with "I don't have enough information"."""
     admission = split_words(NOT_ENOUGH_PHRASE)
     beginning = split_words(text[: 2 * len(NOT_ENOUGH_PHRASE)])
     return beginning[: len(admission)] == admission
 
 
 def find_unsupported_number(statement: str, sources: str) -> str | None:
-    """Return the first number in digits that the sources lack, in digits and words, or None."""
+    """Return the first number in digits that the sources lack in digits and in words, or None."""
     numbers = NUMBER.findall(statement)
     if not numbers:
         return None

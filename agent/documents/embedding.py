@@ -28,7 +28,7 @@ class _Vectors(BaseModel):
 class Embedder:
     """An embedding model. Texts with similar meanings get vectors with similar directions.
 
-    Only vectors of models with equal names are compared. One call is one request.
+    Vectors are compared only if their models have the same name. One call is one request.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class Embedder:
         Raises:
             EmbeddingError: the server sent no usable vectors within `seconds`.
         """
-        # Floats, because many servers do not know base64.
+        # Ask for floats, because many servers do not know base64.
         body = {"model": self.name, "input": list(texts), "encoding_format": "float"}
         request = self._http.stream(
             "POST", self._url, json=body, headers=self._headers, timeout=seconds
@@ -74,7 +74,7 @@ def _normalize(vectors: Sequence[Sequence[float]], count: int) -> list[list[floa
     """Scale vectors to length 1.
 
     Raises:
-        EmbeddingError: there are not `count` vectors, of equal length, without zero vectors.
+        EmbeddingError: there are not `count` vectors, their lengths differ, or one is zero.
     """
     lengths = {len(vector) for vector in vectors}
     if len(vectors) != count or len(lengths) > 1:
@@ -83,7 +83,7 @@ def _normalize(vectors: Sequence[Sequence[float]], count: int) -> list[list[floa
 
 
 def _scale(vector: Sequence[float]) -> list[float]:
-    """Scale a vector to length 1; raise EmbeddingError if it has no direction."""
+    """Return a vector of length 1 in the direction of another."""
     norm = math.hypot(*vector)
     if not math.isfinite(norm) or norm == 0:
         raise EmbeddingError("the embedding source gave no usable vectors")

@@ -31,12 +31,12 @@ DETECTION_CHARS: Final = 1000
 """Maximum characters of a passage from which its language is detected."""
 
 MIN_SCORE_SHARE: Final = 0.6
-"""Chunks below this share of the best score are far worse than the best."""
+"""The share of the best score below which a chunk is far worse than the best."""
 CHEAPER_MODEL: Final = "quotes"
-"""The key, in a turn's models, of the one to ask first if one document is clearly best."""
+"""The key, in a turn's models, of the model to ask first if one document is clearly best."""
 
 BLANK_LINE: Final = pattern(r"\n\s*\n")
-"""Parts the paragraphs of a chunk."""
+"""What separates the paragraphs of a chunk."""
 PROMPT_TAG: Final = pattern(r"(?i)<(/?(?:excerpts|sources|question))\b")
 """The beginning of a tag of our prompts: "<excerpts", "</question"."""
 
@@ -73,7 +73,7 @@ class Chunk:
 
     @property
     def links(self) -> tuple[str, ...]:
-        """Return no addresses: an answer cites the document by its path."""
+        """Return no addresses, because an answer cites the document by its path."""
         return ()
 
 
@@ -81,7 +81,7 @@ class DocumentStore(Protocol):
     """The knowledge base: documents in retrievable chunks."""
 
     async def search(self, queries: Sequence[str], limit: int = 6) -> list[Chunk]:
-        """Return the best chunks for any of `queries`, best first; they word one question.
+        """Return the best chunks for any of `queries`, which word the same question, best first.
 
         At most 3 chunks come from one document, unless nothing else matches.
         """
@@ -90,7 +90,7 @@ class DocumentStore(Protocol):
         """Return all chunks of the owner's document about the shop, in order."""
 
     async def known_paths(self, paths: Sequence[str]) -> set[str]:
-        """Return those of `paths` that belong to stored documents."""
+        """Return the paths that belong to stored documents."""
 
     async def count(self) -> int:
         """Return the number of documents."""
@@ -104,7 +104,7 @@ class LookUpResult:
     chunks: tuple[Chunk, ...] = ()
     by_model: bool = False
     note: str = ""
-    """The reason why no model was involved; empty if one was."""
+    """The reason why no model was asked, or "" if one was."""
     retry_count: int = 0
     error_types: tuple[str, ...] = ()
     prompt: PromptRef | None = None
@@ -167,7 +167,7 @@ async def retrieve(
 
 
 def describe_chunks(chunks: Sequence[Chunk]) -> list[dict[str, Any]]:
-    """Return chunks as an admin reads them in a trace: their rank, and how they begin."""
+    """Return chunks as an admin reads them in a trace: with their rank and beginning."""
     described: list[dict[str, Any]] = []
     for rank, chunk in enumerate(chunks, start=1):
         beginning = {
@@ -232,7 +232,7 @@ async def ask_cheaper_model_first(
     """
     cheaper = get_deps(run).models.get(CHEAPER_MODEL)
     if cheaper is not None and has_clear_best(chunks):
-        # If it is down, another model is at hand.
+        # If this model is down, the run's models are asked.
         one_try = replace(run.limits, model_tries=1)
         response = await generate_agentic_response(
             message,
@@ -248,7 +248,7 @@ async def ask_cheaper_model_first(
 
 
 def has_clear_best(chunks: Sequence[Chunk]) -> bool:
-    """Return True if the best document scores far above all others, as for a keyword search."""
+    """Return whether the best document scores far above all others, as for a keyword search."""
     if not chunks:
         return False
     best = chunks[0]
@@ -274,7 +274,7 @@ SEARCH_LINE: Final = (
 )
 NO_MORE: Final = "nothing beyond the excerpts that another search found"
 QUOTE_SECONDS: Final = 12
-"""Less than a tool's time limit, so that passages are returned instead of a time-out."""
+"""Less than the time limit of a tool, so that passages are returned instead of an error."""
 
 
 def search_documents_tool(documents: DocumentStore) -> Tool:
@@ -307,12 +307,12 @@ def search_documents_tool(documents: DocumentStore) -> Tool:
 
 
 def index_by_id(chunks: Iterable[Chunk]) -> dict[str, Source]:
-    """Return chunks by id, as evidence."""
+    """Return chunks by id, which makes them evidence for an answer."""
     return {chunk.id: chunk for chunk in chunks}
 
 
 def announce_passages(name: str, text: str) -> str:
-    """Return the sentence `name` above the text of passages, with its language if it is another."""
+    """Return the sentence above passages. It names their language if it is not the user's."""
     language = detect_language(text[:DETECTION_CHARS])
     if language in {"", current_language()}:
         return translate(name)

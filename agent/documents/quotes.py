@@ -1,8 +1,9 @@
-"""Quotes: snippets that occur word for word in their source chunk.
+"""Find quotes, which are snippets that occur word for word in their source chunk.
 
-A chunk is a stored piece of a document. A snippet is what the model claims to have copied from one;
-a quote is a checked snippet. We measured that a strict JSON schema leads models to stitch sentences
-together; so by default we only request a `json_object`, and this module checks every rule.
+A chunk is a stored piece of a document. A snippet is what the model claims to have copied from a
+chunk. A quote is a checked snippet. We measured that a strict JSON schema leads models to stitch
+sentences together. So by default we only request a `json_object`, and this module checks every
+rule.
 """
 
 import time
@@ -225,7 +226,7 @@ def _build_char_pattern(char: str) -> str:
 
 
 def _is_within_word(text: str, position: int) -> bool:
-    """Return True if a word continues from the character before a position to the one at it."""
+    """Return whether a word continues from the character before a position."""
     chars = text[max(0, position - 1) : position + 1]
     if len(chars) < 2 or not chars.isalnum():
         return False
@@ -233,7 +234,10 @@ def _is_within_word(text: str, position: int) -> bool:
 
 
 class Quote(Snippet):
-    """A passage in its source's exact words. The model writes only `relevance`, or it is empty."""
+    """A passage in the exact words of its source.
+
+    Only `relevance` is by the model; it may be empty.
+    """
 
     path: str
     chunk_id: str
@@ -241,7 +245,10 @@ class Quote(Snippet):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quotes(LookUpResult):
-    """The quotes for one query, best first, and a summary; from the model if `by_model`."""
+    """The quotes for one query, best first, and a summary.
+
+    `by_model` says that a model chose them.
+    """
 
     query: str
     quotes: tuple[Quote, ...] = ()
@@ -293,7 +300,7 @@ async def find_quotes(
     models = (*run.models, *get_deps(run).models.values())
     key = (
         tuple(query.lower().split()),
-        tuple(chunks),  # a quote may be wrong once its document has changed
+        tuple(chunks),  # a quote may be wrong after its document has changed
         tuple(model.model for model in models),
         prompt.text,
         current_language(),
@@ -369,7 +376,7 @@ def _build_quotes(
 def _build_quotes_of(
     snippets: Sequence[Snippet], chunks: Sequence[Chunk]
 ) -> tuple[Quote, ...]:
-    """Return the snippets that occur in the chunks, in the words of these, each once."""
+    """Return each snippet that occurs in the chunks once, in the words of the chunks."""
     quotes: dict[tuple[str, str], Quote] = {}
     for snippet in snippets:
         found = find_in_chunks(snippet, chunks)

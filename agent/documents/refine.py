@@ -1,6 +1,6 @@
 """Rewrite a question for the search: an optional step before retrieval.
 
-The search always uses the original question too, and only that one is answered. If the step is
+The search always uses the original question too, and only the original is answered. If the step is
 not enabled or fails, the original question is used without a notice.
 """
 
@@ -81,7 +81,7 @@ class RefinedQuestion(StrictModel):
 
 @dataclass(frozen=True, slots=True)
 class Refinement:
-    """A question and its refinement; after a fallback `refined` is the question itself.
+    """A question and its refinement. After a fallback, `refined` is the question itself.
 
     `fallback_reason` is `disabled`, `no_model`, `budget`, or an outcome or error of the agent loop.
     """
@@ -98,20 +98,20 @@ class Refinement:
 
     @property
     def used(self) -> bool:
-        """Return True if the question was rewritten."""
+        """Return whether the question was rewritten."""
         return self.fallback_reason is None
 
     @property
     def queries(self) -> tuple[str, ...]:
-        """Return the queries to search for, without duplicates, the original first."""
+        """Return the queries for the search, without duplicates. The original is the first."""
         queries = (self.original, self.refined, *self.variants)
         return tuple(dict.fromkeys(queries))
 
 
 def should_refine(server: bool | None, request: bool | None) -> bool:
-    """Return True if a question is refined, by the setting of the server and of one request.
+    """Return whether to refine a question, by the settings of the server and of one request.
 
-    False for the server is final. Otherwise the request decides; if it is None, the server does,
+    False for the server is final. Otherwise the request decides. If it is None, the server decides,
     which defaults to off.
     """
     if server is False:

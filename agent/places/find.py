@@ -49,9 +49,9 @@ SUBDOMAIN: Final = pattern(r"\A(?:(?:www\d?|m|mobile|amp)\.)+")
 
 REQUEST_SECONDS: Final = 8.0
 SEARCH_SECONDS: Final = 15.0
-"""Time limit of all searches together."""
+"""The time limit of all searches together."""
 QUERIES_SECONDS: Final = 40
-"""Time limit of a model for the ten queries of the tool: slow models need it."""
+"""The time limit of a model for the ten queries of the tool. Slow models need as much."""
 MAX_URL_CHARS: Final = 2000
 MAX_TITLE_CHARS: Final = 200
 MAX_SNIPPET_CHARS: Final = 1000
@@ -85,7 +85,10 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class WebSearch:
-    """A provider of web searches. `snippet` names the field of a result with its snippet."""
+    """A provider of web searches.
+
+    `snippet` is the name of the field with the snippet of a result.
+    """
 
     http: httpx2.AsyncClient
     name: str
@@ -158,7 +161,7 @@ def brave(
 
 
 def _clean_url(value: object) -> str:
-    """Return the address of a web page, or "" if it is not one, or too long for a link."""
+    """Return the address of a web page, or "" if it is no such address, or too long for a link."""
     if not isinstance(value, str):
         return ""
     url = value.strip()
@@ -186,7 +189,7 @@ class SearchLink:
 
     @property
     def source_text(self) -> str:
-        """Return nothing: the model wrote the query, so it proves nothing."""
+        """Return nothing, because a query that the model wrote proves nothing."""
         return ""
 
     @property
@@ -275,7 +278,7 @@ async def find_places(
 async def _search_all(
     search: WebSearch, queries: Sequence[str]
 ) -> tuple[dict[str, list[Place]], list[str]]:
-    """Search for three queries at a time. Return the hits by query, and the error messages."""
+    """Search for three queries at a time, and return the hits by query and the error messages."""
     errors = []
     concurrency = asyncio.Semaphore(3)
     deadline = asyncio.get_running_loop().time() + SEARCH_SECONDS
@@ -317,7 +320,7 @@ def _merge_hits(hits: Mapping[str, Sequence[Place]]) -> tuple[Place, ...]:
 
 
 def _list_keys(hit: Place) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return what two hits of one place share: the address, or the site and the title."""
+    """Return the keys of a hit: its address, and its site with its title."""
     parts = urlsplit(hit.url)
     site = SUBDOMAIN.sub("", (parts.hostname or "").rstrip("."))
     address = ("address", site, parts.path.rstrip("/"))
@@ -378,7 +381,7 @@ def find_places_tool(search: WebSearch | None = None) -> Tool:
                 "this guest must not have alcohol, so no places are looked up for them"
             )
         run = replace(run, limits=replace(run.limits, seconds=QUERIES_SECONDS))
-        if search is None:  # there are only links: ask no model for their queries
+        if search is None:  # there will only be links, so no model is asked for queries
             run = replace(run, models=())
         try:
             places = await find_places(
@@ -386,7 +389,9 @@ def find_places_tool(search: WebSearch | None = None) -> Tool:
             )
         except (QueryGenerationFailed, ValueError) as error:
             raise ToolError(str(error)) from None
-        if places.is_search_down:  # the links are an answer, but an admin has to know
+        if (
+            places.is_search_down
+        ):  # links are an answer, but an admin has to know of the failure
             run.span.update(level="ERROR", metadata={"error_type": SEARCH_DOWN})
         return _describe_for_model(places)
 

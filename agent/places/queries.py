@@ -35,7 +35,7 @@ UNREACHED_OUTCOMES: Final = frozenset({"model_error", "deadline", "limit"})
 MAX_QUERY_CHARS: Final = 160
 MAX_PLACE_CHARS: Final = 120
 MAX_NAME_CHARS: Final = 40
-"""The part of an unknown name that an error repeats."""
+"""The length to which an unknown name is cut in an error message."""
 PAIRS_SHOWN: Final = 4
 MIN_STEM_CHARS: Final = 3
 PROMPT: Final = "Category: {name}. Place: {place}."
@@ -46,13 +46,13 @@ FEEDBACK: Final = FEEDBACK_INTRO + (
 )
 
 TRANSLITERATED_VOWEL: Final = text.pattern("aa|oo|[aou]e")
-"""An umlaut, å or ø as typed on a keyboard that lacks them: `oe` for `ö`."""
+"""A vowel as it is typed on a keyboard without ä, ö, ü, å and ø: `oe` for `ö`."""
 PLURAL_ENDING: Final = text.pattern(
     r"(?:ies|oes|ao|os|as|hi|he|en|es|er|[yisxeoaыиаь])\Z"
 )
 """Singular and plural endings of some languages."""
 NOT_IN_WORDS: Final = text.pattern(r"[^\p{L}\p{M}\p{N}'’,.\s-]+")
-"""Characters that no name of a place has: the "!" and ":" of search operators."""
+"""Characters that no name of a place has, such as the "!" and ":" of search operators."""
 COORDINATE: Final = text.pattern(r"\A-?\d{1,3}[.]\d+,?\z")
 """A latitude or longitude: "48.2082,", "-16.37"."""
 LIST_MARKER: Final = text.pattern(r"\A(?:[-+*–—•·]\s+|\d{1,2}[.):]\s+)")
@@ -60,13 +60,13 @@ LIST_MARKER: Final = text.pattern(r"\A(?:[-+*–—•·]\s+|\d{1,2}[.):]\s+)")
 COMMENTARY: Final = text.pattern(r"\A(?:```|#{1,6}\s|.*[:!]\Z)")
 """A line that is not a list item: a fence, a heading, "Here they are:", "Enjoy!"."""
 NON_QUERY_CHARS: Final = text.pattern(r"://|[{}<>|]")
-"""A sign that a text is no query: an address, a tag or JSON."""
+"""The signs of a text that is not a query: of an address, a tag or JSON."""
 SURROUNDING_CHARS: Final = " ,*_\"'`“”„«»"
 """Quotation marks, commas and Markdown that a model may put around a query."""
 
 
 class Category(StrictModel):
-    """A kind of place: its English name, words that mean it, and ten phrases.
+    """A kind of place, with its English name, words that mean it, and ten phrases.
 
     A phrase followed by the place is a rule-based query.
     """
@@ -78,7 +78,7 @@ class Category(StrictModel):
 
     @property
     def hint(self) -> str:
-        """Return what a model is told: "where bottles are sold: wine shop, wine merchant"."""
+        """Return a description for a model: "where bottles are sold: wine shop, wine merchant"."""
         return f"{self.description}: {', '.join(self.synonyms)}"
 
 
@@ -96,7 +96,7 @@ def get_category_name(language: str, category: str) -> str:
 
 
 def _list_names_in(language: str, category: str) -> list[str]:
-    """Return the names of a category in a language, the usual one first; it may have none."""
+    """Return the names of a category in a language, which may be none. The usual one is first."""
     known = load_languages().get(language)
     if known is None or category not in known.places:
         return []
@@ -154,7 +154,7 @@ class SearchQueries(RootModel[list[str]]):
     @model_validator(mode="before")
     @classmethod
     def _clean_list(cls, value: object) -> object:
-        """Return the list without list markers; unwrap it from an object with one value."""
+        """Return the list without list markers. An object with one value counts as that value."""
         if isinstance(value, dict) and len(value) == 1:
             (value,) = value.values()
         if not isinstance(value, list):
@@ -252,7 +252,7 @@ async def _ask_model(
 
 
 def _in_quotation_marks(words: str) -> str:
-    """Return the words of a user as JSON, so that they end where they end."""
+    """Return the words of a user as JSON, so that a model sees where they end."""
     return json.dumps(words, ensure_ascii=False)
 
 
@@ -265,7 +265,7 @@ def build_rule_based_queries(category: str, place: str, wish: str = "") -> Queri
 
 
 def _list_phrases_in(language: str, category: str) -> Sequence[str]:
-    """Return ten phrases for a category: those of a language, or its name and English ones."""
+    """Return ten phrases for a category in a language, or else its name and the English phrases."""
     known = load_languages().get(language)
     if known and category in known.place_searches:
         searches = known.place_searches[category]
@@ -294,7 +294,7 @@ def clean_place_name(place: str) -> str:
 
 
 def to_plain_words(raw: str) -> str:
-    """Return the words of a text, in which no search engine reads a bang or an operator.
+    """Return the words of a text without what a search engine would read as a command.
 
     `!x site:evil.example "Wien"` becomes `x site evil example Wien`.
     """
@@ -328,7 +328,7 @@ def normalise_words(phrase: str) -> list[str]:
 
 
 def stem_word(word: str) -> str:
-    """Return a word without its plural ending, unless that leaves less than three letters."""
+    """Return a word without its plural ending, unless that leaves fewer than three letters."""
     stripped = PLURAL_ENDING.sub("", word)
     if len(stripped) < MIN_STEM_CHARS:
         return word
@@ -381,7 +381,7 @@ def _list_filler_words() -> frozenset[str]:
 
 
 def name_place(query: str, place: str) -> str:
-    """Return the words of a query, with the place behind them if they do not mention it."""
+    """Return the words of a query. If they do not mention the place, it is added at their end."""
     words = to_plain_words(query)
     if mentions_place(words, place):
         return words
@@ -390,7 +390,7 @@ def name_place(query: str, place: str) -> str:
 
 
 def mentions_place(query: str, place: str) -> bool:
-    """Return True if a query names the place, with any ending; for "Lyon, France" that is Lyon."""
+    """Return whether a query names a place with any ending. The name of "Lyon, France" is Lyon."""
     town, _, _ = place.partition(",")
     names = [word for word in normalise_words(town) if len(word) > 1]
     if not names:
@@ -402,7 +402,7 @@ def mentions_place(query: str, place: str) -> bool:
 
 
 def _is_part_of_name(word: str, name: str) -> bool:
-    """Return True if a word is a name with any ending.
+    """Return whether a word is a name with any ending.
 
     In scripts without spaces, a part of the name is enough: 渋谷 for 東京都渋谷区.
     """
@@ -414,7 +414,7 @@ def _is_part_of_name(word: str, name: str) -> bool:
 def strip_list_markers(items: Sequence[str]) -> list[str]:
     """Return list items without surrounding characters, and without list markers if all have one.
 
-    If only some items start with a number, it is part of the text: "7. kerület" is a district.
+    If only some items start with a number, the number is part of the text, as in "7. kerület".
     """
     lines = [to_visible_line(item).strip(SURROUNDING_CHARS) for item in items]
     if all(map(LIST_MARKER.match, lines)):

@@ -1,4 +1,4 @@
-"""Write notices and help texts, with the numbers to call. No I/O but the files of texts."""
+"""Write notices and help texts with the numbers to call. The only I/O is reading the texts."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,7 +25,7 @@ from agent.tables import StrictModel, read_toml
 TEXTS_FILE: Final = "help.toml"
 LINES_FILE: Final = Path(__file__).with_name("help_lines.toml")
 INTERNATIONAL: Final = "international"
-"""The entry of a language that the bot does not speak: one sentence, and the international page."""
+"""The only entry of a language without texts: one sentence, with an international page."""
 COUNTRIES: Final = "countries"
 """The table of help lines in the file of an admin."""
 INTERNATIONAL_URL: Final = "https://findahelpline.com"
@@ -49,7 +49,7 @@ TextWithLines = Annotated[HelpText, AfterValidator(_require_lines_placeholder)]
 
 
 class HelpLine(StrictModel):
-    """A number to call, when it was last compared, and with what; see `help_lines.toml`."""
+    """A number to call, with the date and the source of its last check. See `help_lines.toml`."""
 
     line: HelpText
     source: HelpText
@@ -79,34 +79,34 @@ class HelpTexts(StrictModel):
     """The countries whose lines are shown in this language."""
     emergency: HelpText
     day_and_night: HelpText
-    """Stands in place of "0-24"."""
+    """The words that replace "0-24" in a help line."""
     text_message: HelpText
-    """Stands in place of "SMS"."""
+    """The words that replace "SMS" in a help line."""
     country_line: str = "{country}: {numbers}"
     numbers_joint: str = "; "
-    """Joins the numbers of a country. Both have no-break spaces in French."""
+    """The text between the numbers of a country. In French it has no-break spaces."""
     elsewhere: HelpText
     crisis: TextWithLines
-    """Said in a crisis."""
+    """The text in a crisis."""
     numbers: TextWithLines
-    """Said to somebody who asks for the numbers, or writes on after a crisis."""
+    """The text for a user who asks for the numbers, or goes on writing after a crisis."""
     after_crisis: HelpText
-    """Said above wines within a day of a crisis."""
+    """The text above wines within a day of a crisis."""
     glad: HelpText
-    """Said below them."""
+    """The text below wines within a day of a crisis."""
     in_group: HelpText
-    """Said in a group, where others read."""
+    """The text in a group, where others read along."""
     dependence: HelpText
     dependence_question: HelpText
-    """Asked before anything is listed."""
+    """The question to a user with a dependence, before anything is listed."""
     under_age: HelpText
     pregnancy: HelpText
     medication: HelpText
     driving: HelpText
     likely: HelpText
-    """Said when a crisis or a dependence is not certain."""
+    """The text if a crisis or a dependence is only likely."""
     likely_alcohol_free: HelpText
-    """Said when another concern is not certain."""
+    """The text if another concern is only likely."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ class HelpCatalogue:
 
 @cache
 def read_help_texts(file: Path | None = None) -> HelpCatalogue:
-    """Return the built-in texts and numbers; those in the admin's `file` replace them.
+    """Return the texts and numbers. Those in the file of an admin replace the built-in ones.
 
     Raises:
         OSError: the file cannot be read.
@@ -162,7 +162,7 @@ def _read_languages() -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
 
 @dataclass(frozen=True, slots=True)
 class Help:
-    """Writes notices and help texts; the numbers of `country` come first.
+    """Writes notices and help texts. The numbers of `country` come first.
 
     `drinking_age` is the legal age in years, `country` an ISO 3166 code or empty.
     """
@@ -184,7 +184,7 @@ class Help:
         return texts.numbers.replace("{lines}", self._list_lines(safety))
 
     def notice_for(self, safety: SafetyState) -> str:
-        """Explain why wine is withheld or offered only after alcohol-free wine; "" if neither."""
+        """Return why no wine is offered, or alcohol-free wine first. Return "" if neither is so."""
         concern = safety.new_concern or most_serious_concern(safety.concerns)
         texts = self._texts_for(safety)
         if concern is None:
@@ -226,7 +226,7 @@ class Help:
         return self._format_country(first_country, self._texts_for(state))
 
     def _texts_for(self, safety: SafetyState) -> HelpTexts:
-        """Return the texts in the language of the phrase, otherwise in that of the user."""
+        """Return the texts in the language of the phrase, or else in that of the user."""
         texts = self.catalogue.texts
         language = safety.language
         if language not in texts:
@@ -235,7 +235,7 @@ class Help:
         return texts.get(regional) or texts.get(language) or texts["en"]
 
     def _country_codes(self, safety: SafetyState) -> list[str]:
-        """Return the countries to show: the admin's, the user's, and those of their languages."""
+        """Return the countries to show: the admin's, the user's, and those of the languages."""
         own = self._texts_for(SafetyState(language=app_language()))
         codes = [self.country, current_region()]
         codes += [*self._texts_for(safety).countries, *own.countries]
@@ -280,7 +280,7 @@ def _format_list(lines: Iterable[str]) -> str:
 
 
 def _say_hours(line: str, texts: HelpTexts) -> str:
-    """Return a help line with what all lines abbreviate in the words of the language."""
+    """Return a help line with the abbreviations of all lines in the words of the language."""
     return line.replace("0-24", texts.day_and_night).replace("SMS", texts.text_message)
 
 

@@ -1,4 +1,4 @@
-"""Find phrases that certainly state a concern or an allergy: the `safety.toml` of each language."""
+"""Find phrases of each language's `safety.toml`, which certainly state a concern or allergy."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from agent.text import Match, Pattern, pattern
 PHRASES_FILE: Final = "safety.toml"
 MEDICINES_FILE: Final = Path(__file__).with_name("medicines.toml")
 FIRST_NUMBER_WORD: Final = 8
-"""The first number in the lists of number words; smaller numbers are not taken as an age."""
+"""The first number in the lists of number words. Smaller numbers are not read as an age."""
 MAX_AGE_DIGITS: Final = 2
 _I_AM: Final = "(?:i am|i m|im)"
 
@@ -28,7 +28,7 @@ class StatedConcern(NamedTuple):
 
 
 class StatedAllergy(NamedTuple):
-    """An allergy that a phrase states; `is_own` if it does so in the first person."""
+    """An allergy that a phrase states. `is_own` says that it does so in the first person."""
 
     allergy: Allergy
     is_own: bool
@@ -68,7 +68,7 @@ def asks_for_numbers(normalized: str) -> bool:
 
 
 def goes_on_with_emergency(normalized: str) -> bool:
-    """Return whether the text, after a crisis, says that nobody is there or what was taken."""
+    """Return whether a text after a crisis says that the user is alone or has taken something."""
     return _phrases().emergency_pattern.search(normalized) is not None
 
 
@@ -100,17 +100,17 @@ class SafetyPhrases(StrictModel):
 
     fillers: WordSet = frozenset()
     clause_starts: WordSet = frozenset()
-    """Words with which a new clause begins, or the request that follows: "I am 15 what may I"."""
+    """Words with which a new clause or a request begins: "what" in "I am 15 what may I"."""
     ages: tuple[str, ...] = ()
     """The numbers from eight to twenty in words, once for each way to say them."""
     denials: WordSet = frozenset()
-    """Words that negate a phrase if they are before it, and an allergy if they are near it."""
+    """Words that negate a phrase if they stand before it, and an allergy if they stand near it."""
     praise: tuple[str, ...] = ()
-    """Praise of food or drink, with which "I want to die" is not certain."""
+    """Praise of food or drink, which makes "I want to die" uncertain."""
     asks_for_numbers: tuple[str, ...] = ()
-    """Questions for a number to call in need; "what number is this lot" must not match."""
+    """Questions for a number to call in need. "What number is this lot" must not match."""
     emergency_goes_on: tuple[str, ...] = ()
-    """What is said when an emergency goes on; it counts only after a crisis."""
+    """What users say when an emergency goes on. It counts only after a crisis."""
     concerns: Mapping[Concern, tuple[str, ...]] = {}
     allergies: Mapping[Allergy | Literal["allergic", "first_person"], str] = {}
     """The words for each allergen, for "allergic", and for "I" as the subject."""
@@ -123,7 +123,7 @@ class _Phrases:
     languages: Mapping[str, SafetyPhrases]
 
     def _unite(self, name: str) -> list[str]:
-        """Return what all languages have in a list or set of words or phrases."""
+        """Return the words or phrases of all languages in a field of `SafetyPhrases`."""
         parts = (getattr(phrases, name) for phrases in self.languages.values())
         return list(chain.from_iterable(parts))
 
@@ -175,12 +175,12 @@ class _Phrases:
         return pattern(f" (?:{_any(map(self._expand, phrases))}) ")
 
     def _expand(self, phrase: str) -> str:
-        """Return a phrase as a pattern; `SafetyPhrases` explains its placeholders."""
+        """Return a phrase as a pattern. `SafetyPhrases` explains the placeholders."""
         punctuation = "[.,!?;:\n]"
         next_clause = _any(self._unite("clause_starts"))
         fillers = _any(self._unite("fillers"))
         placeholders = {
-            ".. ": "..",  # replace first, else two spaces result
+            ".. ": "..",  # replaced first, because otherwise two spaces would be left
             "..": r"(?:\w+ ){0,3}",
             "~": f"(?:(?:{fillers}) ){{0,2}}",
             "{clause_end}": f"(?:{punctuation}|{next_clause})",

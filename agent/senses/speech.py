@@ -1,7 +1,7 @@
 """Transcribe voice messages and read answers aloud, with servers of OpenAI's `/audio` API.
 
-Every request is traced and counts in the turn's usage. The texts of servers' errors are not logged,
-as they may repeat the user's words.
+Every request is traced and counts in the turn's usage. The texts of server errors are not logged,
+because they may repeat the user's words.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ MAX_SECONDS: Final = 180
 """The longest recording that is transcribed."""
 USD_PER_SECOND: Final = 0.0001
 USD_PER_CHARACTER: Final = 0.000015
-"""OpenAI's prices, which those of other servers resemble."""
+"""The prices of OpenAI. Those of other servers are similar."""
 MAX_ALOUD_CHARS: Final = 1500
 """The part of an answer that is read aloud, in about a minute and a half."""
 MAX_TRIES: Final = 2
@@ -49,7 +49,7 @@ class AudioServer:
     voice: str = "alloy"
     """The voice in which the model reads aloud."""
     base_url: str | None = None
-    """The server's URL; None for OpenAI's."""
+    """The address of the server, or None for OpenAI's."""
     api_key: SecretStr | None = None
     timeout_seconds: float = 60
     """The time-out of a whole request."""
@@ -145,7 +145,7 @@ async def transcribe_voice(
     run: Run,
     server: AudioServer,
 ) -> Transcript:
-    """Download and transcribe a recording of `seconds`; do not store it."""
+    """Return the transcript of a recording of some seconds. The recording is not stored."""
     if run.usage.exhausted(run.limits):
         return Transcript(error_type="budget")
     with run.span.child(
@@ -167,7 +167,7 @@ async def transcribe_voice(
 
 
 async def read_aloud(text: str, run: Run, server: AudioServer) -> bytes:
-    """Return the beginning of an answer read aloud; empty if the budget or the server fails."""
+    """Return the beginning of an answer read aloud, or nothing if that fails."""
     text = text[:MAX_ALOUD_CHARS]
     if not text or run.usage.exhausted(run.limits):
         return b""
@@ -212,6 +212,6 @@ async def _request(
             cost_usd = usd
     run.usage.requests += 1
     run.usage.cost_usd += cost_usd
-    # The cost is of seconds or characters, not of tokens.
+    # The cost depends on seconds or characters, and not on tokens.
     span.update(model=server.model, cost_usd=cost_usd, costs={"total": cost_usd})
     return result, error_type
