@@ -28,6 +28,10 @@ TEXT_FEEDBACK: Final = (
 )
 
 
+TEXT_KEYWORDS: Final = frozenset({"type", "title", "description"})
+"""The keywords of the schema of a text of which nothing else is asked."""
+
+
 class Source(Protocol):
     """Something that a tool found: a wine, a part of a document, a page of the web."""
 
@@ -41,7 +45,7 @@ class Source(Protocol):
 
 
 def texts_of(sources: Iterable[Source]) -> list[str]:
-    """Return what the sources say."""
+    """Return the texts of the sources."""
     return [source.source_text for source in sources]
 
 
@@ -66,9 +70,10 @@ class Evidence:
     @property
     def links(self) -> frozenset[str]:
         """Return the addresses of the sources: only these may be links in an answer."""
-        return frozenset(
-            link for source in self.sources.values() for link in source.links
-        )
+        links: set[str] = set()
+        for source in self.sources.values():
+            links.update(source.links)
+        return frozenset(links)
 
 
 class Show(Enum):
@@ -167,11 +172,7 @@ class OutputContract(Generic[T]):
     def plain_text(self) -> bool:
         """Return True if the answer is plain text instead of JSON."""
         schema = self.output.schema
-        return schema.get("type") == "string" and schema.keys() <= {
-            "type",
-            "title",
-            "description",
-        }
+        return schema.get("type") == "string" and schema.keys() <= TEXT_KEYWORDS
 
     @property
     def is_drafted(self) -> bool:
@@ -181,9 +182,8 @@ class OutputContract(Generic[T]):
         """
         if self.read_unfinished is not None:
             return True
-        return (
-            self.plain_text and self.grounding is _nothing and self.render is _as_text
-        )
+        changes_text = self.grounding is not _nothing or self.render is not _as_text
+        return self.plain_text and not changes_text
 
     def output_format(self, evidence: Evidence) -> OutputSchema | None:
         """Return the schema for a response format, None unless the answer is a JSON object."""
@@ -223,11 +223,9 @@ def _strict(node: Any) -> Any:
         elif key not in {"default", "discriminator"}:
             kept[key] = _strict(value)
     if node.get("type") == "object":
-        properties = {
-            name: _strict(value) for name, value in node["properties"].items()
-        }
-        kept["properties"] = properties
-        kept["required"] = [*properties]
+        properties = node["properties"].items()
+        kept["properties"] = {name: _strict(value) for name, value in properties}
+        kept["required"] = list(kept["properties"])
         kept["additionalProperties"] = False
     return kept
 

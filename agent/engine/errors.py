@@ -140,8 +140,10 @@ def log_failure(what: str, error: BaseException) -> None:
     """Log the type and the place of an error. Its text is not logged: it may hold a secret."""
     error_type = type(error).__name__
     place = ""
-    if frames := traceback.extract_tb(error.__traceback__):
-        place = f" at {frames[-1].filename}:{frames[-1].lineno}"
+    frames = traceback.extract_tb(error.__traceback__)
+    if frames:
+        innermost = frames[-1]
+        place = f" at {innermost.filename}:{innermost.lineno}"
     log.error("%s: %s%s", what, error_type, place)
 
 

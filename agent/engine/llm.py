@@ -42,13 +42,14 @@ UNSENT: Final = {
 }
 """Errors of the client for a request that it could not send."""
 FILTERED: Final = frozenset({"content_filter", "content_policy_violation"})
-NO_CALL: Final = (
-    "does not match the expected"  # llama.cpp of JSON that is no call of a tool
-)
+NO_CALL: Final = "does not match the expected"
+"""What llama.cpp says of JSON that is no call of a tool."""
 TOO_LONG: Final = pattern(
     "context[ _](?:length|size|window)|prompt is too long|too many tokens"
 )
 """Words about a request's length, as servers write them."""
+MIN_KEY_CHARS: Final = 8
+"""A shorter key is a word for a local server, and no secret."""
 
 
 async def load_client() -> None:
@@ -134,16 +135,14 @@ class LLMService:
             # Heavy, needed by the first request.
             from openai import AsyncOpenAI, DefaultAsyncHttpxClient  # noqa: PLC0415
 
-            bounded = limit_body(MODEL_RESPONSE_BYTES)
+            hooks = {"response": [limit_body(MODEL_RESPONSE_BYTES)]}
             self._opened = AsyncOpenAI(
-                api_key=self._api_key
-                or "none",  # local servers need no key, the client does
+                # Local servers need no key, the client does.
+                api_key=self._api_key or "none",
                 base_url=self.base_url,
                 max_retries=0,
                 timeout=self._timeout_seconds,
-                http_client=DefaultAsyncHttpxClient(
-                    event_hooks={"response": [bounded]}
-                ),
+                http_client=DefaultAsyncHttpxClient(event_hooks=hooks),
             )
         return self._opened
 
@@ -221,7 +220,7 @@ class LLMService:
     def _without_key(self, text: str) -> str:
         """Return a text of the server with the API key masked."""
         key = self._api_key or ""
-        if len(key) < 8:  # a short one is a word for a local server
+        if len(key) < MIN_KEY_CHARS:
             return text
         return text.replace(key, "***")
 

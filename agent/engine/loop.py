@@ -125,9 +125,8 @@ async def generate_agentic_response(
         raise TypeError(
             f"run must have a model, like Run([LLMService(model=...)]), not {run!r}"
         )
-    chat = Conversation(
-        system_prompt(str(run.instructions), contract), run.history, message, images
-    )
+    instructions = system_prompt(str(run.instructions), contract)
+    chat = Conversation(instructions, run.history, message, images)
     turn = _Turn(run.with_deadline(), contract, tools, chat)
     try:
         async with run.stop.watch():  # raises LimitReached when the user stops the turn
@@ -237,11 +236,13 @@ class _Turn(Generic[T]):
         A server that cannot take tools and response format together gets one of them
         (`Dialect`); it is told whether the last answer had an error of form.
         """
+        needs_form = False
+        if self.results:
+            needs_form = self.results[-1].error_type in FORM_ERRORS
         return LLMRequest(
             tools=[tool.openai_schema for tool in self._offered_tools()],
             output=self.contract.output_format(self.evidence),
-            needs_form=bool(self.results)
-            and self.results[-1].error_type in FORM_ERRORS,
+            needs_form=needs_form,
             max_tokens=self.max_tokens,
             temperature=self.contract.temperature,
             written=self._written_for_draft(),
@@ -249,11 +250,12 @@ class _Turn(Generic[T]):
 
     def _offered_tools(self) -> Sequence[Tool]:
         """Return the tools, while requests remain for this attempt and its retries."""
-        limits, usage = self.run.limits, self.run.usage
+        limits = self.run.limits
+        usage = self.run.usage
         if usage.tool_calls >= limits.tool_calls:
             return ()
-        reserved_requests = limits.structured_output_max_retries - len(self.results) + 1
-        if usage.requests + reserved_requests >= limits.requests:
+        retries_left = limits.structured_output_max_retries - len(self.results)
+        if usage.requests + retries_left + 1 >= limits.requests:
             return ()
         return list(self.toolbox.tools.values())
 
@@ -289,8 +291,10 @@ class _Turn(Generic[T]):
         """Show in the draft that a tool is at work."""
         if self.run.draft is None:
             return
-        tool = self.toolbox.tools.get(call.name)  # None if the model made the name up
-        self.run.draft.show_call(tool.progress_name if tool else "")
+        progress_name = ""
+        if call.name in self.toolbox.tools:  # the model may have made the name up
+            progress_name = self.toolbox.tools[call.name].progress_name
+        self.run.draft.show_call(progress_name)
 
     async def parse(self, model_response: LLMResponse, span: Span) -> ParseResult[T]:
         """Parse a final answer, and record the result on the spans of its request and its check."""
@@ -328,12 +332,12 @@ class _Turn(Generic[T]):
         shown = await self._result_to_show(outcome)
         if shown.ok and outcome != "answered":
             self._record_cuts(shown)
-            outcome = "stopped" if outcome == "stopped" else "salvaged"
-        error_types = [
-            result.error_type for result in self.results if result.error_type
-        ]
-        if shown.error_type and shown.error_type not in error_types:
-            error_types.append(shown.error_type)
+            if outcome != "stopped":
+                outcome = "salvaged"
+        errors = [result.error_type for result in self.results]
+        if shown.error_type not in errors:
+            errors.append(shown.error_type)
+        error_types = [error_type for error_type in errors if error_type]
         messages = self.chat.added
         if shown.ok:
             content = shown.text
@@ -355,17 +359,16 @@ class _Turn(Generic[T]):
 
     async def _result_to_show(self, outcome: ResponseOutcome) -> ParseResult[T]:
         """Return the result to show to the user; its text is empty if there is nothing to show."""
-        contract, evidence = self.contract, self.evidence
+        contract = self.contract
+        evidence = self.evidence
         if outcome == "answered":
             return self.results[-1]
         if outcome == "stopped":
             draft = parse_written(self.written, contract, evidence)
             if draft.ok:
                 return draft
-        if (
-            outcome in TERMINAL.values()
-        ):  # after a refusal, an earlier answer is not shown either
-            return ParseResult("")
+        if outcome in TERMINAL.values():
+            return ParseResult("")  # after a refusal, no earlier answer is shown either
         for result in reversed(self.results):
             part = await find_valid_part(result.answer, contract, evidence)
             if part:

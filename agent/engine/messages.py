@@ -49,7 +49,8 @@ class Written:
 
     def clear(self) -> None:
         """Forget the text; the next try begins another."""
-        self.text, self.began_ns = "", None
+        self.text = ""
+        self.began_ns = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +105,11 @@ class ToolCall:
     @property
     def wire(self) -> dict[str, Any]:
         """Return the call as it is sent back: some servers refuse invalid names or arguments."""
-        arguments = "{}" if json_object(self.arguments) is None else self.arguments
-        function = {"name": api_name(self.name) or "unknown", "arguments": arguments}
+        name = api_name(self.name) or "unknown"
+        arguments = self.arguments
+        if json_object(arguments) is None:
+            arguments = "{}"
+        function = {"name": name, "arguments": arguments}
         return {"id": self.id, "type": "function", "function": function, **self.echo}
 
 
@@ -206,21 +210,20 @@ class Conversation:
         text: str,
         images: Sequence[str] = (),
     ) -> None:
-        self._system: Message = {
-            "role": "system",
-            "content": strip_unstorable(instructions),
-        }
+        instructions = strip_unstorable(instructions)
+        self._system: Message = {"role": "system", "content": instructions}
         self._history = [*history]
         self._question: Message = {"role": "user", "content": strip_unstorable(text)}
-        self._images = [
-            {"type": "image_url", "image_url": {"url": url}} for url in images
-        ]
+        self._images: list[Message] = []
+        for url in images:
+            self._images.append({"type": "image_url", "image_url": {"url": url}})
         self._added: list[Message] = []
         # The last invalid response and its feedback, within `_added`.
         self._pair = slice(0, 0)
-        self._ids: set[str] = set()
+        self._call_ids: set[str] = set()
         for message in history:
-            self._ids.update(call["id"] for call in message.get("tool_calls") or ())
+            for call in message.get("tool_calls") or ():
+                self._call_ids.add(call["id"])
 
     @property
     def messages(self) -> list[Message]:
@@ -239,13 +242,12 @@ class Conversation:
         return [self._question, *added]
 
     def texts_by(self, role: str) -> list[str]:
-        """Return what a role has written before the turn, and the question of a user."""
-        said = [
-            message
-            for message in (*self._history, self._question)
-            if message["role"] == role
-        ]
-        return [str(message["content"]) for message in said if message["content"]]
+        """Return the texts that a role has written before the turn, and the user's question."""
+        texts: list[str] = []
+        for message in (*self._history, self._question):
+            if message["role"] == role and message["content"]:
+                texts.append(str(message["content"]))
+        return texts
 
     def drop_echoes(self) -> None:
         """Remove the fields that the model so far wanted back; another model is asked next."""
@@ -264,12 +266,12 @@ class Conversation:
 
         New ids have nine letters and digits: some servers accept no others.
         """
-        unique = []
+        unique: list[ToolCall] = []
         for call in calls:
             id = call.id
-            if id in self._ids or not CALL_ID.fullmatch(id):
+            if id in self._call_ids or not CALL_ID.fullmatch(id):
                 id = secrets.token_hex(5)[1:]
-            self._ids.add(id)
+            self._call_ids.add(id)
             unique.append(replace(call, id=id))
         return unique
 
@@ -277,18 +279,14 @@ class Conversation:
         self, response: LLMResponse, calls: Sequence[ToolCall], results: Sequence[str]
     ) -> None:
         """Append a response that called tools, and the results of its calls in order."""
-        message: Message = {
-            "role": "assistant",
-            "content": response.content,
-            **response.echo,
-        }
+        message: Message = {"role": "assistant", "content": response.content}
+        message |= response.echo
         message["tool_calls"] = [call.wire for call in calls]
         self._added.append(message)
         for call, result in zip(calls, results, strict=True):
-            content = result or "(no result)"
-            self._added.append(
-                {"role": "tool", "tool_call_id": call.id, "content": content}
-            )
+            message = {"role": "tool", "tool_call_id": call.id}
+            message["content"] = result or "(no result)"
+            self._added.append(message)
 
     def add_feedback(self, response: LLMResponse, raw: str, feedback: str) -> None:
         """Add an invalid response, of which `raw` is sent, in place of the previous pair.
@@ -316,7 +314,9 @@ def json_object(text: str) -> dict[str, Any] | None:
         value = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    return value if isinstance(value, dict) else None
+    if not isinstance(value, dict):
+        return None
+    return value
 
 
 def without_images(message: Message) -> Message:
@@ -334,7 +334,10 @@ def without_images(message: Message) -> Message:
 
 def without_echoes(message: Message) -> Message:
     """Return a message without echoes, also in its calls."""
-    plain = {name: value for name, value in message.items() if name not in ECHOED}
-    if calls := plain.get("tool_calls"):
-        plain["tool_calls"] = [*map(without_echoes, calls)]
+    plain = dict(message)
+    for name in ECHOED:
+        plain.pop(name, None)
+    calls = plain.get("tool_calls")
+    if calls:
+        plain["tool_calls"] = [without_echoes(call) for call in calls]
     return plain

@@ -104,7 +104,8 @@ class ModelChain:
         model = run.models[self._current]
         if run.seconds_left <= 0:
             raise DeadlinePassed("the time of this turn is used up")
-        if limit := run.usage.exhausted(run.limits):
+        limit = run.usage.exhausted(run.limits)
+        if limit is not None:
             raise LimitReached(f"this turn has used up its {limit}")
         run.usage.requests += 1
         if request.written is not None:  # of the try before
@@ -113,15 +114,16 @@ class ModelChain:
         recorded_messages = None
         if run.span.recording:
             recorded_messages = [without_images(message) for message in messages]
+        metadata = {
+            "step": run.usage.requests,
+            "attempt": attempt,
+            "model": model.model,
+        }
         with run.span.child(
             "llm.plan",
             "generation",
             input=recorded_messages,
-            metadata={
-                "step": run.usage.requests,
-                "attempt": attempt,
-                "model": model.model,
-            },
+            metadata=metadata,
             model=model.model,
             model_parameters=parameters,
             prompt=getattr(run.instructions, "ref", None),
@@ -164,8 +166,9 @@ class ModelChain:
 
         An assumed price counts in the usage only: the admin may have set another in Langfuse.
         """
-        price = find_price(response, self.run.usage.prices)
-        costs = (price or assume_price(response)).costs(response.usage)
+        known_price = find_price(response, self.run.usage.prices)
+        price = known_price or assume_price(response)
+        costs = price.costs(response.usage)
         self.run.usage.add(response.usage, costs, is_answered=is_answered)
         metadata = {"finish_reason": response.finish_reason}
         if response.mode:
@@ -175,7 +178,7 @@ class ModelChain:
             output=response.output,
             usage=response.usage,
             cost_usd=sum(costs.values()),
-            costs=costs if price else None,
+            costs=costs if known_price else None,
             metadata=metadata,
             first_token_ns=response.first_token_ns,
         )

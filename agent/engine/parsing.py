@@ -201,8 +201,9 @@ def _read(text: str, contract: OutputContract[T]) -> ParseResult[T]:
     """Read the typed answer of a text; no rule of the contract is applied yet."""
     try:
         value = _value_of(text, contract)
-        if found := _placeholder(value):
-            problem = f"the answer holds only placeholders like `{found}`"
+        placeholder = _find_placeholder(value)
+        if placeholder is not None:
+            problem = f"the answer holds only placeholders like `{placeholder}`"
             return _failed(AnswerError.SEMANTIC, problem)
         answer = contract.adapter.validate_json(json.dumps(value))
         return ParseResult("", answer=answer)
@@ -224,9 +225,11 @@ def _value_of(text: str, contract: OutputContract[T]) -> object:
     """Return the value of a text: JSON first, `read_text` as a safety net."""
     if contract.plain_text:
         return contract.read_text(text) or text
-    is_array = contract.output.schema.get("type") == "array"
+    brackets = "{}"
+    if contract.output.schema.get("type") == "array":
+        brackets = "[]"
     try:
-        return read_json(text, "[]" if is_array else "{}")
+        return read_json(text, brackets)
     except ValueError:
         value = contract.read_text(text)
         if value is None:
@@ -250,7 +253,9 @@ def read_json(text: str, brackets: str = "{}") -> object:
     begin = text.find(brackets[0])
     end = text.rfind(brackets[1]) + 1
     has_brackets = begin >= 0
-    written = text[begin:end] if has_brackets else text
+    written = text
+    if has_brackets:
+        written = text[begin:end]
     try:
         return json.loads(written, strict=False)  # line breaks within strings are read
     except (ValueError, RecursionError) as error:
@@ -272,8 +277,9 @@ def tool_calls_in_text(text: str, tool_names: Collection[str]) -> tuple[ToolCall
     """
     if not any(name in text for name in tool_names):  # parsing takes long
         return ()
-    calls = []
-    for value in _json_values(strip_thoughts(text))[: size_limits.TOOL_CALLS]:
+    values = _json_values(strip_thoughts(text))
+    calls: list[ToolCall] = []
+    for value in values[: size_limits.TOOL_CALLS]:
         call = _call(value, tool_names)
         if call is None:
             return ()
@@ -313,18 +319,18 @@ def _call(value: object, tool_names: Collection[str]) -> ToolCall | None:
     return ToolCall("", name, arguments)
 
 
-def _placeholder(value: object) -> str | None:
-    """Return a placeholder of an answer that contains no sentence beside placeholders."""
-    found = None
+def _find_placeholder(value: object) -> str | None:
+    """Return a placeholder of an answer that has no sentence beside placeholders, or None."""
+    placeholder = None
     for leaf in leaves(value):
         if not isinstance(leaf, str):
             continue
         text = leaf.strip()
         if " " in text:
             return None
-        if found is None and text.lower() in PLACEHOLDERS:
-            found = text
-    return found
+        if placeholder is None and text.lower() in PLACEHOLDERS:
+            placeholder = text
+    return placeholder
 
 
 async def _check(
@@ -362,19 +368,21 @@ async def _check(
 async def _apply(
     rule: Callable[..., R | Awaitable[R]], *arguments: object, chars: int
 ) -> R:
-    """Return what a rule says of so many characters; a coroutine function stays on the loop."""
-    said: R | Awaitable[R]
+    """Return the result of a rule on so many characters; a coroutine function stays on the loop."""
+    result: R | Awaitable[R]
     if inspect.iscoroutinefunction(rule):
-        said = rule(*arguments)
+        result = rule(*arguments)
     else:
-        said = await in_thread_if_long(chars, rule, *arguments)
-    return await said if isinstance(said, Awaitable) else said
+        result = await in_thread_if_long(chars, rule, *arguments)
+    if isinstance(result, Awaitable):
+        return await result
+    return result
 
 
 def _count_chars(answer: T, contract: OutputContract[T], evidence: Evidence) -> int:
     """Return how many characters checking an answer goes through."""
-    evidence_chars = sum(map(len, (*evidence.texts, *evidence.assistant_texts)))
-    return len(contract.write(answer)) + evidence_chars
+    texts = [contract.write(answer), *evidence.texts, *evidence.assistant_texts]
+    return sum(map(len, texts))
 
 
 async def find_valid_part(
@@ -533,7 +541,8 @@ def _cut_open_strings(value: Any, closed: Any) -> Any:
         known = closed or {}
         return {key: _cut_open_strings(value[key], known.get(key)) for key in value}
     if isinstance(value, list):
-        return [_cut_open_strings(*pair) for pair in zip_longest(value, closed or [])]
+        pairs = zip_longest(value, closed or [])
+        return [_cut_open_strings(item, closed_item) for item, closed_item in pairs]
     if closed is None:
         return None
     return value

@@ -52,14 +52,16 @@ class Price(BaseModel):
 
     def costs(self, usage: TokenUsage) -> Costs:
         """Return the cost of `usage`."""
-        cached = self.prompt if self.cached is None else self.cached
+        cached = self.cached
+        if cached is None:
+            cached = self.prompt
         prices = {
             "input": self.prompt,
             "input_cached_tokens": cached,
             "output": self.completion,
             "output_reasoning_tokens": self.completion,
         }
-        costs = {}
+        costs: dict[str, float] = {}
         for bucket, count in usage.by_bucket.items():
             costs[bucket] = count * prices[bucket] / 1_000_000
         return costs
@@ -139,8 +141,9 @@ class PromptRef:
     @property
     def origin(self) -> str:
         """Return its source and its version there: `repository:3`, `langfuse:5`."""
-        source = "repository" if self.is_fallback else "langfuse"
-        return f"{source}:{self.version}"
+        if self.is_fallback:
+            return f"repository:{self.version}"
+        return f"langfuse:{self.version}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,10 +239,9 @@ class Stop:
     @asynccontextmanager
     async def watch(self) -> AsyncIterator[None]:
         """Run the block until it ends; raise Stopped if `request` is called."""
+        seconds = 0 if self.is_requested else None
         try:
-            async with asyncio.timeout(
-                0 if self.is_requested else None
-            ) as self._working:
+            async with asyncio.timeout(seconds) as self._working:
                 yield
         except TimeoutError:
             if not self.is_requested:

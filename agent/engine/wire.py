@@ -34,10 +34,12 @@ MAX_NAME_CHARS: Final = 200
 """The name that a server gives a model, or the id of a call."""
 MAX_PARTS: Final = 1_000
 """Parts of a field that a server streams as a list."""
+MAX_ERROR_CHARS: Final = 300
 FORMAT_WORDS: Final = pattern(r"response_format|json_|grammar|schema")
+"""A complaint about the response format: "'json_schema' is not supported"."""
 STREAM_WORDS: Final = pattern(r"\bstream")
-# A value, not the parameter.
 TOO_MUCH: Final = pattern(r"too large|context length|at most")
+"""A complaint about the value of a parameter, not about the parameter itself."""
 FINISH_REASONS: Final = {
     "max_tokens": "length",
     "safety": "content_filter",
@@ -134,9 +136,8 @@ class Dialect:
             format = build_response_format(output, self.mode)
             parameters["response_format"] = format
             if "json_schema" in format:
-                parameters["messages"] = [
-                    _without_schema(message, output) for message in messages
-                ]
+                shorter = [_without_schema(message, output) for message in messages]
+                parameters["messages"] = shorter
         if request.written is not None and self.streams:
             parameters["stream"] = True
             parameters["stream_options"] = {"include_usage": True}
@@ -229,9 +230,8 @@ class StreamedCompletion:
         self._message: dict[str, Any] = {"content": ""}
         self._calls: list[dict[str, Any]] = []
         self._finish: str | None = None
-        self.known: dict[
-            str, Any
-        ] = {}  # the model, and the usage if the server counts it
+        self.known: dict[str, Any] = {}
+        """The model, and the usage if the server counts it."""
         self.first_token_ns: int | None = None
 
     def add(self, chunk: Mapping[str, Any]) -> None:
@@ -270,12 +270,12 @@ class StreamedCompletion:
             call = {**piece, "function": {"name": "", "arguments": ""}}
             self._calls.append(call)
         call |= _echo(piece)
-        known = call["function"]
+        function = call["function"]
         added = _mapping(piece.get("function"))
-        known["name"] = known["name"] or added.get("name")
+        function["name"] = function["name"] or added.get("name")
         arguments = _text(added.get("arguments"))
-        known["arguments"] = _joined(
-            known["arguments"], arguments, size_limits.ARGUMENT_CHARS
+        function["arguments"] = _joined(
+            function["arguments"], arguments, size_limits.ARGUMENT_CHARS
         )
 
     def _find_call(self, index: object, id: object) -> dict[str, Any] | None:
@@ -294,7 +294,7 @@ class StreamedCompletion:
         """Return the whole completion; raise ModelUnavailable if the stream ended in the middle."""
         if self._finish is None and "usage" not in self.known:
             raise ModelUnavailable(f"{self._model} broke its answer off")
-        choices = []
+        choices: list[dict[str, Any]] = []
         if self._finish or self._has_begun:
             message = {**self._message, "tool_calls": self._calls}
             choices.append({"message": message, "finish_reason": self._finish})
@@ -303,7 +303,10 @@ class StreamedCompletion:
 
 @dataclass(frozen=True, slots=True)
 class ServerError:
-    """An error of a server: its status (502 within a response), its body and its headers."""
+    """An error of a server: its status (502 within a response), its body and its headers.
+
+    The body is what the server sent as JSON, in any form: `{"error": {"message": "…"}}`.
+    """
 
     status: int
     body: object
@@ -319,12 +322,12 @@ class ServerError:
 
     @property
     def text(self) -> str:
-        """Return the server's own words: at most 300 characters, not what was sent to it."""
+        """Return the server's own words, shortened, without what was sent to it."""
         body = _first(self.body) or self.body
         inner = _mapping(body).get("error", body)
         message = _mapping(inner).get("message", inner)
         words = str(_without_input(message) or "").split()
-        return " ".join(words)[:300]
+        return " ".join(words)[:MAX_ERROR_CHARS]
 
     @property
     def retry_after(self) -> float | None:
@@ -340,9 +343,9 @@ def _without_input(node: object) -> object:
     if isinstance(node, list):
         return [_without_input(item) for item in node]
     if isinstance(node, Mapping):
-        return {
-            key: _without_input(value) for key, value in node.items() if key != "input"
-        }
+        kept = {key: _without_input(value) for key, value in node.items()}
+        kept.pop("input", None)
+        return kept
     return node
 
 
@@ -374,7 +377,9 @@ def _text_of_part(part: object) -> str:
     """Return the text of a part of a content; empty if it is none of text."""
     if not isinstance(part, str):
         part = _mapping(part).get("text")
-    return part if isinstance(part, str) else ""
+    if not isinstance(part, str):
+        return ""
+    return part
 
 
 def _usage(usage: Mapping[str, Any]) -> TokenUsage:
@@ -390,7 +395,10 @@ def _usage(usage: Mapping[str, Any]) -> TokenUsage:
 
 
 def _count(value: object) -> int:
-    return max(0, value) if isinstance(value, int) else 0
+    """Return a number of tokens; 0 for anything else that a server may write."""
+    if not isinstance(value, int):
+        return 0
+    return max(0, value)
 
 
 def _echo(written: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -398,7 +406,7 @@ def _echo(written: Mapping[str, Any]) -> Mapping[str, Any]:
 
     What is too long is left out, for a part of it would mean something else.
     """
-    fields = {}
+    fields: dict[str, Any] = {}
     for name in ECHOED:
         value = written.get(name)
         if value is not None and _length(value) <= REASONING_CHARS:
@@ -406,15 +414,15 @@ def _echo(written: Mapping[str, Any]) -> Mapping[str, Any]:
     return fields
 
 
-def _joined(known: Any, piece: Any, limit: int) -> Any:
+def _joined(value: Any, piece: Any, limit: int) -> Any:
     """Return a field with its next piece, or as it is if it is longer than `limit` already."""
     if isinstance(piece, str):
-        text = known if isinstance(known, str) else ""
+        text = value if isinstance(value, str) else ""
         if len(text) > limit:
             return text
         return text + piece[: limit + 1]
     if isinstance(piece, list):
-        parts = _list(known)
+        parts = _list(value)
         if len(parts) > MAX_PARTS:
             return parts
         return [*parts, *piece[:MAX_PARTS]]
@@ -429,14 +437,22 @@ def _length(value: object) -> int:
 
 
 def _mapping(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
+    """Return a mapping as it is; an empty one for anything else that a server may write."""
+    if isinstance(value, Mapping):
+        return value
+    return {}
 
 
 def _list(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []
+    """Return a list as it is; an empty one for anything else that a server may write."""
+    if isinstance(value, list):
+        return value
+    return []
 
 
 def _first(values: object) -> Mapping[str, Any]:
-    for value in _list(values):
-        return _mapping(value)
-    return {}
+    """Return the first mapping of a list; an empty one if there is none."""
+    listed = _list(values)
+    if not listed:
+        return {}
+    return _mapping(listed[0])

@@ -1,4 +1,4 @@
-"""The history of a conversation as it is stored, and as a model reads it."""
+"""Convert the history of a conversation: to store it, and for a model to read it."""
 
 from collections.abc import Iterable, Sequence
 
@@ -18,52 +18,44 @@ from agent.turn import StoredMessage
 
 def to_stored(answer: SommelierResponse, wines: Iterable[AnyWine]) -> StoredAnswer:
     """Return an answer as it is stored: each of its wines with its name and price."""
-    known = {wine.id: wine for wine in wines}
-    stored_wines = []
+    wines_by_id = {wine.id: wine for wine in wines}
+    stored_wines: list[StoredWine] = []
     for item in answer.wines:
-        wine = known[item.wine_id]
-        price = (
-            ""
-            if wine.price is None
-            else format_money_for_model(wine.price, wine.currency)
+        wine = wines_by_id[item.wine_id]
+        price = ""
+        if wine.price is not None:
+            price = format_money_for_model(wine.price, wine.currency)
+        stored = StoredWine(
+            wine_id=wine.id,
+            name=wine.label,
+            price=price,
+            bottles=item.bottles,
+            size=item.size,
+            description=item.description,
         )
-        stored_wines.append(
-            StoredWine(
-                wine_id=wine.id,
-                name=wine.label,
-                price=price,
-                bottles=item.bottles,
-                size=item.size,
-                description=item.description,
-            )
-        )
+        stored_wines.append(stored)
+    lines = list_basket(answer.wines, wines_by_id)
     return StoredAnswer(
         response_type=answer.response_type,
         intro=answer.intro,
         wines=tuple(stored_wines),
-        total=format_total_for_model(list_basket(answer.wines, known)),
+        total=format_total_for_model(lines),
         closing=answer.closing,
     )
 
 
 def cut_stored(answer: StoredAnswer, max_chars: int) -> StoredAnswer:
     """Return an answer whose prose has at most so many characters, cut where a sentence ends."""
-    remaining = max_chars
-
-    def cut(text: str) -> str:
-        nonlocal remaining
-        kept = truncate_at_boundary(text, remaining)
-        remaining -= len(kept)
-        return kept
-
-    intro = cut(answer.intro)
-    wines = [
-        wine.model_copy(update={"description": cut(wine.description)})
-        for wine in answer.wines
-    ]
-    return answer.model_copy(
-        update={"intro": intro, "wines": tuple(wines), "closing": cut(answer.closing)}
-    )
+    intro = truncate_at_boundary(answer.intro, max_chars)
+    remaining = max_chars - len(intro)
+    wines: list[StoredWine] = []
+    for wine in answer.wines:
+        description = truncate_at_boundary(wine.description, remaining)
+        remaining -= len(description)
+        wines.append(wine.model_copy(update={"description": description}))
+    closing = truncate_at_boundary(answer.closing, remaining)
+    update = {"intro": intro, "wines": tuple(wines), "closing": closing}
+    return answer.model_copy(update=update)
 
 
 def to_model_message(message: StoredMessage) -> Message:
@@ -75,10 +67,11 @@ def to_model_message(message: StoredMessage) -> Message:
         return {"role": "user", "content": message.content}
     if message.answer:
         return {"role": "assistant", "content": message.answer}
+    wines = [StoredWine(wine_id=wine_id) for wine_id in message.wine_ids]
     answer = StoredAnswer(
-        response_type="recommendation" if message.wine_ids else "informational",
+        response_type="recommendation" if wines else "informational",
         intro=unescape(message.content).replace("**", "").strip(),
-        wines=tuple(StoredWine(wine_id=wine_id) for wine_id in message.wine_ids),
+        wines=tuple(wines),
     )
     return {"role": "assistant", "content": answer.to_json()}
 

@@ -1,4 +1,4 @@
-"""A search of the catalogue, and the queries that texts ask for, by `agent.query_reading`.
+"""Define a search of the catalogue, and build the query that a text asks for.
 
 A hard filter excludes wines, a soft one only ranks them. Prices, allergens and exclusions are
 always hard; body, tannin, acidity and the pairing of a dish are always soft.
@@ -66,7 +66,9 @@ DESSERT_STYLES: Final = (Style.SWEET, Style.FORTIFIED)
 
 
 def _to_list(value: object) -> object:
-    return value if isinstance(value, list | tuple) else [value]
+    if isinstance(value, list | tuple):
+        return value
+    return [value]
 
 
 T = TypeVar("T")
@@ -260,15 +262,18 @@ def build_query(
 def _own_filters(request: Request) -> dict[str, Any]:
     """Return the filters that a request states, as a query has them."""
     filters = dict(request.filters)
-    tastes, excluded_tastes = filters.pop("text", ()), filters.pop("without_text", ())
+    tastes = filters.pop("text", ())
+    excluded_tastes = filters.pop("without_text", ())
     if OAKY in tastes or OAKY in excluded_tastes:
         filters["oak"] = OAKY not in excluded_tastes
     if filters.get("currency") == UNKNOWN_CURRENCY:
         del filters["currency"]
     if filters.get("offer") in USUAL_OFFERS:
         del filters["offer"]
-    texts = [request.name, *(taste for taste in tastes if taste != OAKY)]
-    filters["text"] = " ".join(filter(None, texts))[:MAX_QUERY_CHARS]
+    texts = [taste for taste in tastes if taste != OAKY]
+    if request.name:
+        texts.insert(0, request.name)
+    filters["text"] = " ".join(texts)[:MAX_QUERY_CHARS]
     filters["limit"] = MAX_RESULTS
     return filters
 
@@ -277,10 +282,11 @@ def _add_pairing(filters: dict[str, Any], request: Request) -> set[str]:
     """Add the foods of the dishes and the pairing to the filters; return those that are soft."""
     if not request.dishes:
         return set()
-    foods = dict.fromkeys(
-        food for dish in request.dishes.values() for food in dish.foods
-    )
-    filters["foods"] = tuple(foods)[:MAX_FOODS]
+    foods: list[str] = []
+    for dish in request.dishes.values():
+        foods += dish.foods
+    distinct_foods = tuple(dict.fromkeys(foods))
+    filters["foods"] = distinct_foods[:MAX_FOODS]
     soft = {"foods"}
     has_grape_or_region = not filters.keys().isdisjoint({"grapes", "regions"})
     pairing = load_pairings().get(get_pairing(request), {})
@@ -298,16 +304,18 @@ def _without_dessert(
     filters: Mapping[str, Any], pairing: Mapping[str, Sequence[str]]
 ) -> tuple[str, ...]:
     """Return the excluded styles: those of the request, and those of desserts without one."""
-    dessert = [
-        style for style in DESSERT_STYLES if style not in pairing.get("styles", ())
-    ]
-    return tuple(dict.fromkeys((*dessert, *filters.get("without_styles", ()))))
+    paired = pairing.get("styles", ())
+    excluded = [style for style in DESSERT_STYLES if style not in paired]
+    excluded += filters.get("without_styles", ())
+    return tuple(dict.fromkeys(excluded))
 
 
 def get_pairing(request: Request) -> str:
     """Return the name of the pairing of the first dish that has one, or an empty string."""
-    names = [dish.pairing for dish in request.dishes.values()]
-    return next((name for name in names if name in load_pairings()), "")
+    for dish in request.dishes.values():
+        if dish.pairing in load_pairings():
+            return dish.pairing
+    return ""
 
 
 def _add_profile(filters: dict[str, Any]) -> set[str]:
@@ -316,7 +324,8 @@ def _add_profile(filters: dict[str, Any]) -> set[str]:
     They rank similar wines first if the catalogue has none of that grape or region.
     """
     profile = find_profile((*filters.get("grapes", ()), *filters.get("regions", ())))
-    if profile is None or not SWEET_STEPS.isdisjoint(filters.get("sweetness", ())):
+    is_sweet = not SWEET_STEPS.isdisjoint(filters.get("sweetness", ()))
+    if profile is None or is_sweet:
         return set()
     if filters.keys().isdisjoint({"styles", "colours"}):
         filters["styles"] = (profile.style,)
@@ -340,11 +349,9 @@ def parse_query(text: str, language: str = "en") -> WineQuery:
 def parse_unambiguous_query(text: str, language: str) -> WineQuery | None:
     """Return the query for a first message that was understood almost completely, or None."""
     request = read_request(text, language)
-    if (
-        request.unknown_words
-        or request.unknown_count > MAX_UNKNOWN_WORDS
-        or request.is_question
-    ):
+    if request.is_question or request.unknown_words:
+        return None
+    if request.unknown_count > MAX_UNKNOWN_WORDS:
         return None
     if not request.inclusions and not request.dishes:
         return None
@@ -368,18 +375,20 @@ async def find_asked_query(
     if asked is None:
         return None
     query = await _find_named_query(catalogue, asked)
-    return query or await _find_near_query(
-        catalogue, asked, read_request(text, language)
-    )
+    if query is not None:
+        return query
+    return await _find_near_query(catalogue, asked, read_request(text, language))
 
 
 async def _find_named_query(catalogue: Catalogue, asked: AskedName) -> WineQuery | None:
     """Return the query for the wines that have the name: all its words, or those of one clause."""
-    clauses = asked.clauses if asked.asks_for_stock else ()
-    for name in (asked.name, asked.core, *clauses):
+    names = [asked.name, asked.core]
+    if asked.asks_for_stock:
+        names += asked.clauses
+    for name in names:
         query = _name_query(asked, name)
-        named = (await catalogue.search(query)).wines
-        if named and _is_meant(asked, named[0]):
+        result = await catalogue.search(query)
+        if result.wines and _is_meant(asked, result.wines[0]):
             return query
     return None
 
@@ -391,41 +400,42 @@ async def _find_near_query(
     by_core = _name_query(asked, asked.core)
     is_other_wish = bool(request.dishes or request.filters.keys() - NAMED_FILTERS)
     result = await catalogue.search(by_core)
-    near = result.other_vintages or (() if is_other_wish else result.mentioned)
+    near = result.other_vintages
+    if not near and not is_other_wish:
+        near = result.mentioned
     if near and _is_meant(asked, near[0]):
         return by_core
     is_only_a_wish = not asked.asks_for_stock and not asked.is_certain
     if is_only_a_wish or asked.is_kind:
         return None
-    by_filters = build_query(request).model_copy(
-        update={
-            "name": asked.unknown[:MAX_NAME_CHARS],
-            "text": "",
-            "in_stock_only": False,
-        }
-    )
-    if request.inclusions and (await catalogue.search(by_filters)).total:
-        return by_filters
-    # "Do you have something bubbly without alcohol?" names no wine.
-    return by_core if asked.is_certain or not is_other_wish else None
+    if request.inclusions:
+        name = asked.unknown[:MAX_NAME_CHARS]
+        changes = {"name": name, "text": "", "in_stock_only": False}
+        by_filters = build_query(request).model_copy(update=changes)
+        filtered = await catalogue.search(by_filters)
+        if filtered.total:
+            return by_filters
+    if is_other_wish and not asked.is_certain:
+        return None  # "do you have something bubbly without alcohol?" names no wine
+    return by_core
 
 
 def _name_query(asked: AskedName, name: str) -> WineQuery:
     """Return the query for the wines of a name, with the offer that is asked for."""
-    offer = None if asked.offer in USUAL_OFFERS else OfferKind(asked.offer)
+    offer = None
+    if asked.offer not in USUAL_OFFERS:
+        offer = OfferKind(asked.offer)
     return WineQuery(name=name[:MAX_NAME_CHARS], offer=offer, limit=MAX_RESULTS)
 
 
 def _is_meant(asked: AskedName, wine: Wine) -> bool:
     """Return whether a message asks for a wine that its words find, not for one for a dish."""
-    if not asked.unknown:
-        # "Mouton" alone is a dish, "Chablis" a place.
-        return asked.asks_for_stock and (
-            not asked.has_dish or _has_all_words(wine, asked.core)
-        )
     if asked.asks_for_stock and not asked.has_dish:
         return True
-    return _is_named_so(wine, asked.unknown)
+    if asked.unknown:
+        return _is_named_so(wine, asked.unknown)
+    # "Mouton" alone is a dish, "Chablis" a place.
+    return asked.asks_for_stock and _has_all_words(wine, asked.core)
 
 
 def _has_all_words(wine: Wine, name: str) -> bool:
@@ -448,10 +458,9 @@ def wine_from_name(
     """
     request = read_request(name)
     profile = _find_profile_in(name, request)
-    implied_style = next(
-        iter(request.values("styles")), profile.style if profile else None
-    )
-    style_value = style or implied_style
+    style_value: str | None = style or _first_value(request, "styles")
+    if style_value is None and profile is not None:
+        style_value = profile.style
     if style_value is None:
         return None
     implied: dict[str, Any] = {
@@ -459,24 +468,33 @@ def wine_from_name(
         "producer": "",
         "name": name,
         "style": Style(style_value),
-        "country": next(iter(request.values("countries")), ""),
-        "region": next(iter(request.values("regions")), ""),
-        "grapes": request.values("grapes") or (profile.grapes if profile else ()),
-        "sweetness": next(iter(request.values("sweetness")), None),
+        "country": _first_value(request, "countries") or "",
+        "region": _first_value(request, "regions") or "",
+        "grapes": request.values("grapes"),
+        "sweetness": _first_value(request, "sweetness"),
     }
+    if profile and not implied["grapes"]:
+        implied["grapes"] = profile.grapes
     if profile and profile.style == style_value:
-        implied |= {
-            "body": profile.body,
-            "tannin": profile.tannin,
-            "acidity": profile.acidity,
-        }
-    return Wine(**{**implied, **attributes})
+        implied["body"] = profile.body
+        implied["tannin"] = profile.tannin
+        implied["acidity"] = profile.acidity
+    return Wine(**implied | attributes)
+
+
+def _first_value(request: Request, name: str) -> str | None:
+    """Return the first value of a list filter, or None if there is none."""
+    values = request.values(name)
+    if not values:
+        return None
+    return values[0]
 
 
 def _find_profile_in(name: str, request: Request) -> Profile | None:
     """Return the profile of the region or the grape that a wine's name has, or None."""
+    names = [*request.values("regions"), *request.values("grapes")]
     label = f" {normalize(name)} "
-    in_label = [known for known in load_profiles() if f" {normalize(known)} " in label]
-    return find_profile(
-        (*request.values("regions"), *request.values("grapes"), *in_label)
-    )
+    for profile_name in load_profiles():
+        if f" {normalize(profile_name)} " in label:
+            names.append(profile_name)
+    return find_profile(names)

@@ -21,7 +21,12 @@ from agent.safety.help_texts import Help
 from agent.safety.policy import SafetyAction, decide
 from agent.safety.state import SafetyState
 from agent.sommelier.answer import SOMMELIER, wine_ids
-from agent.sommelier.attachment import AnyWine, Attachment, find_in_catalogue
+from agent.sommelier.attachment import (
+    AnyWine,
+    Attachment,
+    ReadWine,
+    find_in_catalogue,
+)
 from agent.sommelier.cards import format_facts, get_shown_label
 from agent.sommelier.filters import (
     get_safety_state,
@@ -32,14 +37,12 @@ from agent.sommelier.filters import (
 from agent.sommelier.history import cut_stored, to_history, to_stored
 from agent.sommelier.inquiry import Inquiry, find_language, list_prefetched_calls
 from agent.sommelier.named_wines import find_named_wines, with_wines
-from agent.sommelier.queries import (
-    Catalogue,
-)
+from agent.sommelier.queries import Catalogue
 from agent.sommelier.rendering import cites_documents
 from agent.sommelier.rule_answer import RuleAnswer, RuleAnswerer
 from agent.sommelier.safety_replies import add_line, safety_reply
 from agent.sommelier.small import SMALL_PROMPT, ask_small_model
-from agent.sommelier.sommelier_prompts import SommelierResponse
+from agent.sommelier.sommelier_prompts import SommelierResponse, WineRecommendation
 from agent.sommelier.unknown_names import KnownNames
 from agent.sommelier.wine import Wine
 from agent.sommelier.wine_tools import wine_tools, wines_by_id
@@ -113,9 +116,8 @@ class Sommelier:
     ) -> None:
         self._tools = [*wine_tools(catalogue), *research_tools]
         self._servers = servers or McpServers()
-        self._can_search_documents = any(
-            tool.name == SEARCH_DOCUMENTS for tool in research_tools
-        )
+        tool_names = [tool.name for tool in research_tools]
+        self._can_search_documents = SEARCH_DOCUMENTS in tool_names
         self._is_small = uses_small_model
         self._catalogue = catalogue
         self._fallback = fallback
@@ -135,7 +137,7 @@ class Sommelier:
         has a wine list, only its wines are recommended. If the message is empty, the reply lists
         what was read from the pictures, without a model.
         """
-        earlier = [said for said in history if said.content.strip()]
+        earlier = [stored for stored in history if stored.content.strip()]
         inquiry = Inquiry(message, earlier, attachment)
         person = get_deps(run).person
         if person is None:
@@ -156,11 +158,12 @@ class Sommelier:
     async def _answer_person(self, inquiry: Inquiry, run: Run, person: Person) -> Reply:
         """Answer with the wines that `person` may be shown."""
         attachment = inquiry.attachment
+        has_new_list = attachment is not None and attachment.is_new_list
         deps = replace(
             get_deps(run),
             person=person,
             ids_given_to_model=set(),  # tools fill it
-            answers_from_list=attachment is not None and attachment.is_new_list,
+            answers_from_list=has_new_list,
         )
         run = replace(run, deps=deps)
         inquiry = replace(inquiry, message=clean_and_flag(inquiry.message, run.span))
@@ -184,7 +187,9 @@ class Sommelier:
         """Ask a model and convert its response to a reply, or answer by rules."""
         run = run.with_deadline()
         prompt = get_prompt(run, SMALL_PROMPT if self._is_small else "sommelier")
-        response = await self._ask_model(inquiry, run, prompt) if run.models else None
+        response = None
+        if run.models:
+            response = await self._ask_model(inquiry, run, prompt)
         if response is None:
             reply = await self._reply_without_model(inquiry, run)
             if run.models or inquiry.history:  # only the first message gets the note
@@ -193,11 +198,8 @@ class Sommelier:
         before = get_person(run).safety
         safety = self._hear_concern(inquiry, run, response)
         run = with_person(run, replace(get_person(run), safety=safety))
-        if (
-            safety != before
-            and not safety.is_crisis
-            and self._concern_notice(inquiry, run)
-        ):
+        has_heard_more = safety != before and not safety.is_crisis
+        if has_heard_more and self._concern_notice(inquiry, run):
             response = await self._ask_with_notice(inquiry, run, prompt, response)
             safety = self._hear_concern(inquiry, run, response)
         if safety.is_crisis:  # no answer, proposals or changes
@@ -221,17 +223,18 @@ class Sommelier:
         It has heard the concern itself, so its answer could not fit the notice. What its tools
         wanted done in the first response stays; so does the response if there is no other.
         """
-        # It has no results so far.
+        # The second request begins without the results of the first.
         deps = replace(get_deps(run), ids_given_to_model=set())
         second = await self._ask_model(inquiry, replace(run, deps=deps), prompt)
         if second is None or not second.has_text:
             return first
-        new_effects = (
-            effect for effect in second.effects if effect not in first.effects
-        )
+        effects = [*first.effects]
+        for effect in second.effects:
+            if effect not in effects:
+                effects.append(effect)
         return replace(
             second,
-            effects=(*first.effects, *new_effects),
+            effects=tuple(effects),
             retry_count=first.retry_count + second.retry_count,
             error_types=(*first.error_types, *second.error_types),
         )
@@ -241,18 +244,16 @@ class Sommelier:
     ) -> SafetyState:
         """Return the safety of the user with the concern that the model has heard, if any."""
         safety = get_person(run).safety
-        if (
-            self._is_small or response.answer is None
-        ):  # small models report concerns at random
+        # Small models report concerns at random.
+        if self._is_small or response.answer is None:
             return safety
         concern = response.answer.concern
         if concern == "none":
             return safety
         heard = safety.with_concern(concern)
         if heard != safety:
-            with run.span.child(
-                "guard.concerns", "guardrail", input=inquiry.message
-            ) as guard:
+            message = inquiry.message
+            with run.span.child("guard.concerns", "guardrail", input=message) as guard:
                 guard.update(output=[concern], metadata={"detected_by": "model"})
         return heard
 
@@ -264,16 +265,16 @@ class Sommelier:
         if self._is_small:
             if inquiry.new_attachment:
                 return None
-            return await ask_small_model(
-                message, run, await self._answer_by_rules(inquiry, run)
-            )
+            by_rules = await self._answer_by_rules(inquiry, run)
+            return await ask_small_model(message, run, by_rules)
         tools = self._list_tools(run, inquiry.attachment)
-        offered = [tool for tool in tools if tool.is_offered(run)]
+        tool_rules: list[str] = []
+        for tool in tools:
+            if tool.prompt_line and tool.is_offered(run):
+                tool_rules.append(f"- {tool.prompt_line}")
         instructions = render(
             prompt,
-            tool_rules="\n".join(
-                f"- {tool.prompt_line}" for tool in offered if tool.prompt_line
-            ),
+            tool_rules="\n".join(tool_rules),
             schema=SOMMELIER.output.schema_text,
             guest_rules=self._rules_for_guest(inquiry, run),
         )
@@ -283,13 +284,10 @@ class Sommelier:
             self._catalogue,
             can_search_documents=self._can_search_documents,
         )
+        history = to_history(inquiry.history)
         return await generate_agentic_response(
             message,
-            run=replace(
-                run,
-                instructions=instructions,
-                history=to_history(inquiry.history),
-            ),
+            run=replace(run, instructions=instructions, history=history),
             contract=SOMMELIER,
             tools=tools,
             prefetch=Prefetch(calls, {"names": await self._load_names(run)}),
@@ -308,7 +306,8 @@ class Sommelier:
         They differ from turn to turn, so they are the last: servers cache what precedes them.
         """
         lines = [guest_rules(get_person(run))]
-        if notice := self._concern_notice(inquiry, run):
+        notice = self._concern_notice(inquiry, run)
+        if notice:
             lines.append(NOTICE_RULE.format(notice=notice))
         if is_language_chosen():
             lines.append(LANGUAGE_RULE.format(language=translate("language_name")))
@@ -319,8 +318,10 @@ class Sommelier:
 
         Those that most turns share come first, so that servers cache them.
         """
-        read_tools = [attachment.make_tool(self._catalogue)] if attachment else []
-        return [*self._tools, *self._list_server_tools(run), *read_tools]
+        tools = [*self._tools, *self._list_server_tools(run)]
+        if attachment is not None:
+            tools.append(attachment.make_tool(self._catalogue))
+        return tools
 
     def _list_server_tools(self, run: Run) -> list[Tool]:
         """Return the tools of MCP servers that the user may use.
@@ -329,11 +330,15 @@ class Sommelier:
         """
         if not self._servers.connections or not may_drink(run):
             return []
-        calls, tools = get_deps(run).writing_calls, list[Tool]()
+        calls = get_deps(run).writing_calls
+        tools: list[Tool] = []
         for tool in self._servers.tools:
-            if not tool.needs_confirmation:
-                tools.append(once_a_turn(tool, calls) if tool.may_write else tool)
-            elif has_stored_user(run):  # a call is only proposed
+            if tool.needs_confirmation:
+                if has_stored_user(run):  # a call is only proposed
+                    tools.append(tool)
+            elif tool.may_write:
+                tools.append(once_a_turn(tool, calls))
+            else:
                 tools.append(tool)
         return tools
 
@@ -374,42 +379,46 @@ class Sommelier:
     async def _format_answer(
         self, inquiry: Inquiry, run: Run, response: Response, answer: SommelierResponse
     ) -> Reply:
-        sources, text = dict(response.sources), response.text
+        sources = dict(response.sources)
         known = [source for source in sources.values() if isinstance(source, AnyWine)]
         named = await self._find_named_wines(answer, known, run)
         answer = with_wines(answer, named)
         sources |= wines_by_id(named)
+        text = response.text
         if answer != response.answer:
             user_texts = [*inquiry.texts_by("user"), inquiry.message]
             text = SOMMELIER.render(answer, Evidence(sources, user_texts))
         # Also of a concern that the model reported.
         notice = self._concern_notice(inquiry, run)
-        outcome = response.outcome
         # Also those read from pictures.
         shown = [sources[id] for id in wine_ids(answer)]
         wines = [wine for wine in shown if isinstance(wine, AnyWine)]
-        return Reply(
+        reply = Reply(
             text="\n\n".join(filter(None, (notice, text))),
-            outcome=outcome if outcome in ("stopped", "salvaged") else "answered",
-            notes=(translate("stopped_here"),) if outcome == "stopped" else (),
             wine_ids=tuple(wine.id for wine in wines if isinstance(wine, Wine)),
             wines=tuple(wines),
             structured_answer=answer,
             stored_answer=_store_form(answer, wines),
             lack=_find_unanswered(answer, Evidence(sources=dict(sources))),
         )
+        if response.outcome == "stopped":
+            note = translate("stopped_here")
+            return replace(reply, outcome="stopped", notes=(note,))
+        if response.outcome == "salvaged":
+            return replace(reply, outcome="salvaged")
+        return replace(reply, outcome="answered")
 
     async def _reply_without_model(self, inquiry: Inquiry, run: Run) -> Reply:
         """Return the wines read from this message's pictures, or the answer of the fallback."""
         pictures = inquiry.new_attachment
         if pictures and pictures.wines:
             return await self._describe_pictures(pictures, get_person(run))
-        reply = (await self._answer_by_rules(inquiry, run)).reply
+        by_rules = await self._answer_by_rules(inquiry, run)
+        reply = by_rules.reply
         if reply.wines:
             stored = _store_form(reply.structured_answer, reply.wines)
             reply = replace(reply, stored_answer=stored)
-        safety = get_safety_state(run)
-        notice = self._help.notice_for(safety)
+        notice = self._help.notice_for(get_safety_state(run))
         if reply.wine_ids and notice:
             return replace(reply, text=f"{notice}\n\n{reply.text}")
         return reply
@@ -423,33 +432,23 @@ class Sommelier:
     async def _describe_pictures(self, attachment: Attachment, person: Person) -> Reply:
         """Return a reply with the wines that were read, and for labels our closest wines."""
         read = await attachment.wines_for(person, self._catalogue)
+        if not attachment.wines:
+            return Reply(text=translate("nothing_read"))
         if not read:
-            return Reply(
-                text=translate(
-                    "nothing_suitable" if attachment.wines else "nothing_read"
-                )
-            )
+            return Reply(text=translate("nothing_suitable"))
         if attachment.shows != "labels":
-            lines = [
-                f"- {escape(wine.label)} · {escape(format_facts(wine))}"
-                for wine in read
-            ]
-            if len(lines) > MAX_LISTED_WINES:
-                further = len(lines) - MAX_LISTED_WINES
-                lines[MAX_LISTED_WINES:] = [translate("further_wines", count=further)]
-            count = translate("list_read", count=len(read))
-            return Reply(text="\n\n".join([count, "\n".join(lines)]))
-        texts, ids = list[str](), list[str]()
+            return Reply(text=_list_read_wines(read))
+        texts: list[str] = []
+        ids: list[str] = []
         for wine in read:
             availability, ours = await find_in_catalogue(wine, self._catalogue, person)
             facts = escape(format_facts(wine))
             lines = [f"**{escape(wine.label)}**", facts, translate(availability)]
             for our in ours:
-                lines.append(
-                    f"- **{escape(get_shown_label(our))}** · {escape(format_facts(our))}"
-                )
+                label = escape(get_shown_label(our))
+                lines.append(f"- **{label}** · {escape(format_facts(our))}")
+                ids.append(our.id)
             texts.append("\n".join(lines))
-            ids += [our.id for our in ours]
         return Reply(text="\n\n".join(texts), wine_ids=tuple(dict.fromkeys(ids)))
 
     def _concern_notice(self, inquiry: Inquiry, run: Run) -> str:
@@ -458,36 +457,47 @@ class Sommelier:
         if not safety.new_concern:
             return ""
         notice = self._help.notice_for(safety)
-        return (
-            ""
-            if any(notice in text for text in inquiry.texts_by("assistant"))
-            else notice
-        )
+        if any(notice in text for text in inquiry.texts_by("assistant")):
+            return ""
+        return notice
+
+
+def _list_read_wines(wines: Sequence[ReadWine]) -> str:
+    """Return how many wines of a list were read, and the first of them."""
+    lines: list[str] = []
+    for wine in wines[:MAX_LISTED_WINES]:
+        lines.append(f"- {escape(wine.label)} · {escape(format_facts(wine))}")
+    further_count = len(wines) - len(lines)
+    if further_count:
+        lines.append(translate("further_wines", count=further_count))
+    listed = "\n".join(lines)
+    return f"{translate('list_read', count=len(wines))}\n\n{listed}"
 
 
 def _allowed_part(response: Response, person: Person) -> SommelierResponse | None:
     """Return an answer with only the wines that a person may be shown, or None if it is empty."""
-    answer, sources = response.answer, response.sources
+    answer = response.answer
     if answer is None or not response.has_text:
         return None
-    wines_by_id = {
-        id: wine.facts for id, wine in sources.items() if isinstance(wine, AnyWine)
-    }
-    wines = [
-        wine for wine in answer.wines if may_be_shown(wines_by_id[wine.wine_id], person)
-    ]
-    if answer.wines and not wines:
+    with_alcohol: list[WineRecommendation] = []
+    alcohol_free: list[WineRecommendation] = []
+    for item in answer.wines:
+        source = response.sources[item.wine_id]
+        if not isinstance(source, AnyWine) or not may_be_shown(source.facts, person):
+            continue
+        if person.safety.prefers_alcohol_free and is_without_alcohol(source.facts):
+            alcohol_free.append(item)
+        else:
+            with_alcohol.append(item)
+    if answer.wines and not alcohol_free and not with_alcohol:
         return None
-    if person.safety.prefers_alcohol_free:
-        wines.sort(key=lambda wine: not is_without_alcohol(wines_by_id[wine.wine_id]))
-    return answer.model_copy(update={"wines": wines})
+    return answer.model_copy(update={"wines": [*alcohol_free, *with_alcohol]})
 
 
 def _find_unanswered(answer: SommelierResponse, evidence: Evidence) -> Lack | None:
     """Return that no document answers, if an answer without wines cites none of those found."""
-    was_searched = any(
-        isinstance(source, Chunk) for source in evidence.sources.values()
-    )
+    sources = evidence.sources.values()
+    was_searched = any(isinstance(source, Chunk) for source in sources)
     is_about_documents = was_searched and answer.response_type == "informational"
     if not is_about_documents or answer.wines or cites_documents(answer, evidence):
         return None
@@ -505,7 +515,9 @@ def _add_effects(reply: Reply, response: Response) -> Reply:
     Changes are reduced to what a model may change. Proposals are only shown with an answer, which
     explains them.
     """
-    changes, proposals, looked = list[Change](), list[Proposal](), list[Looked]()
+    changes: list[Change] = []
+    proposals: list[Proposal] = []
+    looked: list[Looked] = []
     for effect in response.effects:
         match effect:
             case Change():
@@ -525,4 +537,5 @@ def _add_effects(reply: Reply, response: Response) -> Reply:
 
 
 def _proposal_note(proposal: Proposal) -> str:
-    return f"{translate('tool_proposed')}\n```\n{proposal.tool_name} {proposal.arguments}\n```"
+    call = f"{proposal.tool_name} {proposal.arguments}"
+    return f"{translate('tool_proposed')}\n```\n{call}\n```"

@@ -53,7 +53,9 @@ def synonyms(kind: NameKind, name: str) -> tuple[str, ...]:
     name = normalize(name)
     if kind == "countries":
         name = name.removeprefix("the ")
-    return _synonyms()[kind].get(name, (name,)) if name else ()
+    if not name:
+        return ()
+    return _synonyms()[kind].get(name, (name,))
 
 
 def known_names(kind: NameKind) -> Collection[str]:
@@ -63,16 +65,20 @@ def known_names(kind: NameKind) -> Collection[str]:
 
 def canonical_name(kind: NameKind, name: str) -> str:
     """Return the normalized canonical name: `syrah` for both `Shiraz` and `Syrah`."""
-    return next(iter(synonyms(kind, name)), "")
+    names = synonyms(kind, name)
+    if not names:
+        return ""
+    return names[0]
 
 
 @cache
 def _synonyms() -> Mapping[NameKind, Mapping[str, tuple[str, ...]]]:
     file = Path(__file__).with_name("synonyms.toml")
-    kinds = read_toml(dict[NameKind, list[tuple[str, ...]]], file)
-    return {
-        kind: {name: group for group in kinds[kind] for name in group} for kind in kinds
-    }
+    groups_by_kind = read_toml(dict[NameKind, list[tuple[str, ...]]], file)
+    groups_by_name: dict[NameKind, dict[str, tuple[str, ...]]] = {}
+    for kind, groups in groups_by_kind.items():
+        groups_by_name[kind] = {name: group for group in groups for name in group}
+    return groups_by_name
 
 
 class Currency(StrEnum):
@@ -131,24 +137,24 @@ def format_money_for_model(amount: float, currency: Currency | None) -> str:
     number = f"{amount:.2f}".removesuffix(".00")
     if currency is None:
         return number
-    return f"{_currencies().signs.get(currency, f'{currency} ')}{number}"
+    sign = _currencies().signs.get(currency, f"{currency} ")
+    return f"{sign}{number}"
 
 
 def parse_currency(text: str) -> Currency | None:
     """Return the currency with this sign or code, or None."""
-    signs = {sign: currency for currency, sign in _currencies().signs.items()}
-    return signs.get(text) or Currency.__members__.get(text.upper())
+    for currency, sign in _currencies().signs.items():
+        if text == sign:
+            return currency
+    return Currency.__members__.get(text.upper())
 
 
 @cache
 def currencies_by_word() -> Mapping[str, frozenset[Currency]]:
     """Return the currencies that a folded word, sign or code in prose may mean, by the word."""
     by_word = {currency.lower(): frozenset({currency}) for currency in Currency}
-    tables = [
-        _currencies().words,
-        *(language.money for language in load_languages().values()),
-    ]
-    for table in tables:
+    tables = [language.money for language in load_languages().values()]
+    for table in (_currencies().words, *tables):
         for codes, words in table.items():
             currencies = frozenset(map(Currency, codes.split()))
             for word in map(fold, words.split()):
