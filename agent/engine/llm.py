@@ -105,9 +105,8 @@ class LLMService:
         streamed = StreamedCompletion(self.model, request.written)
         response = await self._complete(parameters, streamed)
         if isinstance(response, ServerError):
-            response = self._understood(
-                response, dialect, beside_tools="tools" in parameters
-            )
+            has_tools = "tools" in parameters
+            response = self._understood(response, dialect, beside_tools=has_tools)
         if streamed.first_token_ns and "usage" not in streamed.known:
             # The stream had no usage, so its tokens could not be counted: do not stream again.
             self._learn(dialect, replace(dialect, streams=False))

@@ -21,7 +21,7 @@ from agent.documents.passages import Chunk
 from agent.engine.contract import Evidence, OutputContract, Part, Show
 from agent.engine.errors import quoted
 from agent.language import begins_with_pronoun
-from agent.sommelier.attachment import AnyWine, ReadWine
+from agent.sommelier.attachment import LIST_ID_PREFIX, AnyWine
 from agent.sommelier.basket import has_size, list_basket
 from agent.sommelier.claims import SHOP_TOPICS, find_unfounded_claims
 from agent.sommelier.grounding import (
@@ -59,18 +59,18 @@ def wine_ids(response: SommelierResponse) -> list[str]:
 def grounding_problem(response: SommelierResponse, evidence: Evidence) -> str | None:
     """Return feedback on the parts of a response that lack evidence, or None."""
     for position, item in enumerate(response.wines):
-        problem = _find_id_problem(item.wine_id, evidence) or _find_size_problem(
-            item, evidence
-        )
-        if problem:
+        problem = _find_id_problem(item.wine_id, evidence)
+        if problem is None:
+            problem = _find_size_problem(item, evidence)
+        if problem is not None:
             return f"wines.{position}: {problem}"
     checker = _check_answer(response.wines, evidence)
-    descriptions = ((item.description, item.wine_id) for item in response.wines)
-    texts = [(response.intro, ""), *descriptions, (response.closing, "")]
-    problems = (
-        _find_problem(text, wine_id, checker) for text, wine_id in texts if text
-    )
-    return "; ".join(dict.fromkeys(problem for problem in problems if problem)) or None
+    problems = [_find_problem(response.intro, "", checker)]
+    for item in response.wines:
+        problems.append(_find_problem(item.description, item.wine_id, checker))
+    problems.append(_find_problem(response.closing, "", checker))
+    distinct = dict.fromkeys(filter(None, problems))
+    return "; ".join(distinct) or None
 
 
 class _AnswerChecker(FigureChecker):
@@ -80,13 +80,14 @@ class _AnswerChecker(FigureChecker):
     def allowed_addresses(self) -> frozenset[str]:
         """The addresses that stand in a source or an earlier answer, and the paths of documents."""
         evidence = self.evidence
-        paths = (
-            source.path
-            for source in evidence.sources.values()
-            if isinstance(source, Chunk)
-        )
-        texts = (*evidence.texts, *paths, *map(read_prose, evidence.assistant_texts))
-        return evidence.links.union(*map(_find_addresses, texts))
+        texts = [*evidence.texts, *map(read_prose, evidence.assistant_texts)]
+        for source in evidence.sources.values():
+            if isinstance(source, Chunk):
+                texts.append(source.path)
+        addresses = set(evidence.links)
+        for text in texts:
+            addresses.update(_find_addresses(text))
+        return frozenset(addresses)
 
     @cached_property
     def names(self) -> NameChecker:
@@ -107,20 +108,40 @@ def _find_problem(text: str, wine_id: str, checker: _AnswerChecker) -> str | Non
 
     `wine_id` is empty if the text is not the description of a wine.
     """
-    evidence = checker.evidence
-    ids = (placeholder[1].strip() for placeholder in WINE_PLACEHOLDER.finditer(text))
-    problems = [
-        _find_citation_problem(text, checker),
-        _find_address_problem(text, checker),
-    ]
-    problems += [_find_id_problem(named_id, evidence) for named_id in ids]
-    if problem := next(filter(None, problems), None):
-        return problem
-    wine = find_wine(wine_id, evidence)
-    if figures := checker.find_wrong_figures(text, wine):
-        source = f"{wine.label} has no such figure" if wine else "no tool returned them"
-        return f"leave out {', '.join(map(quoted, figures))}: {source}"
-    return _find_name_problem(text, checker) or _find_claim_problem(text, checker, wine)
+    if not text:
+        return None
+    wine = find_wine(wine_id, checker.evidence)
+    return (
+        _find_citation_problem(text, checker)
+        or _find_address_problem(text, checker)
+        or _find_placeholder_problem(text, checker)
+        or _find_figure_problem(text, checker, wine)
+        or _find_name_problem(text, checker)
+        or _find_claim_problem(text, checker, wine)
+    )
+
+
+def _find_placeholder_problem(text: str, checker: _AnswerChecker) -> str | None:
+    """Return feedback on the first `{wine:ID}` whose wine may not be named, or None."""
+    for placeholder in WINE_PLACEHOLDER.finditer(text):
+        problem = _find_id_problem(placeholder[1].strip(), checker.evidence)
+        if problem is not None:
+            return problem
+    return None
+
+
+def _find_figure_problem(
+    text: str, checker: _AnswerChecker, wine: AnyWine | None
+) -> str | None:
+    """Return feedback on the figures in a text that lack evidence, or None."""
+    figures = checker.find_wrong_figures(text, wine)
+    if not figures:
+        return None
+    reason = "no tool returned them"
+    if wine is not None:
+        reason = f"{wine.label} has no such figure"
+    listed = ", ".join(map(quoted, figures))
+    return f"leave out {listed}: {reason}"
 
 
 def _find_name_problem(text: str, checker: _AnswerChecker) -> str | None:
@@ -143,11 +164,11 @@ def _find_claim_problem(
         claims = find_unfounded_claims(sentence, Grounds(checker, sentence, wine))
         if not claims:
             continue
-        said = quoted(WINE_PLACEHOLDER.sub("…", sentence))
+        shown = quoted(WINE_PLACEHOLDER.sub("…", sentence))
         reason = f"no tool returned this ({', '.join(claims)})"
         if not SHOP_TOPICS.keys().isdisjoint(claims):
             reason = f"{reason}, or the [path] that says it is missing in the sentence"
-        return f"leave out {said}: {reason}"
+        return f"leave out {shown}: {reason}"
     return None
 
 
@@ -159,17 +180,19 @@ def _find_citation_problem(text: str, checker: _AnswerChecker) -> str | None:
     if "[" not in text:
         return None
     evidence = checker.evidence
-    chunks = [
-        source for source in evidence.sources.values() if isinstance(source, Chunk)
-    ]
-    wine_texts = (
-        wine.source_text for wine in evidence.sources.values() if wine not in chunks
-    )
-    amounts = [amount.text for amount in checker.find_right_amounts(text)]
-    other_texts = [*wine_texts, *evidence.user_texts, *amounts]
-    return find_unretrieved_path(text, evidence) or find_wrong_number(
-        text, chunks, other_texts
-    )
+    unretrieved_path = find_unretrieved_path(text, evidence)
+    if unretrieved_path:
+        return unretrieved_path
+    chunks: list[Chunk] = []
+    other_texts = [*evidence.user_texts]
+    for source in evidence.sources.values():
+        if isinstance(source, Chunk):
+            chunks.append(source)
+        else:
+            other_texts.append(source.source_text)
+    amounts = checker.find_right_amounts(text)
+    other_texts += [amount.text for amount in amounts]
+    return find_wrong_number(text, chunks, other_texts)
 
 
 def _find_id_problem(wine_id: str, evidence: Evidence) -> str | None:
@@ -177,20 +200,19 @@ def _find_id_problem(wine_id: str, evidence: Evidence) -> str | None:
 
     A tool must have returned it. If the guest sent a wine list, it must be on the list.
     """
-    wines = [
-        source for source in evidence.sources.values() if isinstance(source, AnyWine)
-    ]
-    listed = [
-        wine.id for wine in wines if isinstance(wine, ReadWine) and wine.is_listed
-    ]
-    allowed = listed or [wine.id for wine in wines]
+    sources = evidence.sources.values()
+    ids = [source.id for source in sources if isinstance(source, AnyWine)]
+    listed_ids = [id for id in ids if id.startswith(LIST_ID_PREFIX)]
+    allowed = listed_ids or ids
     if wine_id in allowed:
         return None
-    advice = "call search_wines first and recommend only wines it returns"
-    if allowed:
-        advice = f"recommend only wines with these ids: {', '.join(allowed[-MAX_NAMED_IDS:])}"
-    source = "is on the guest's wine list" if listed else "was returned by a tool"
-    return f"no wine with the id {quoted(wine_id)} {source}; {advice}"
+    problem = f"no wine with the id {quoted(wine_id)} was returned by a tool"
+    if listed_ids:
+        problem = f"no wine with the id {quoted(wine_id)} is on the guest's wine list"
+    if not allowed:
+        return f"{problem}; call search_wines first and recommend only wines it returns"
+    newest = ", ".join(allowed[-MAX_NAMED_IDS:])
+    return f"{problem}; recommend only wines with these ids: {newest}"
 
 
 def _find_size_problem(item: WineRecommendation, evidence: Evidence) -> str | None:
@@ -206,23 +228,19 @@ def _find_address_problem(text: str, checker: _AnswerChecker) -> str | None:
 
     Addresses in a source's text are allowed, but only a source's own links are made clickable.
     """
-    addresses = _find_addresses(compose_compatible(text))
-    if not addresses:
-        return None
-    for address in addresses:
-        if address not in checker.allowed_addresses and not NOT_AN_ADDRESS.search(
-            address
-        ):
-            return f"the text has the address {quoted(address)}, which no tool found; leave it out"
+    for address in _find_addresses(compose_compatible(text)):
+        if address in checker.allowed_addresses or NOT_AN_ADDRESS.search(address):
+            continue
+        return f"the text has the address {quoted(address)}, which no tool found; leave it out"
     return None
 
 
 def _find_addresses(text: str) -> list[str]:
-    return [
-        text[link.start : link.end]
-        for link in find_auto_links(text)
-        if link.kind == "address"
-    ]
+    addresses: list[str] = []
+    for link in find_auto_links(text):
+        if link.kind == "address":
+            addresses.append(text[link.start : link.end])
+    return addresses
 
 
 def keep_valid(
@@ -238,27 +256,27 @@ def keep_valid(
         return None
     checker = _check_answer(wines, evidence)
     intro = _keep_grounded(response.intro, checker)
-    descriptions = [
-        _keep_grounded(wine.description, checker, wine.wine_id) for wine in wines
-    ]
+    kept_texts = [intro]
+    kept_wines: list[WineRecommendation] = []
+    for wine in wines:
+        kept = _keep_grounded(wine.description, checker, wine.wine_id)
+        kept_texts.append(kept)
+        kept_wines.append(wine.model_copy(update={"description": kept.text}))
     closing = _keep_grounded(response.closing, checker)
-    described = [
-        wine.model_copy(update={"description": description.text})
-        for wine, description in zip(wines, descriptions, strict=True)
-    ]
-    update = {"intro": intro.text, "wines": described, "closing": closing.text}
+    kept_texts.append(closing)
+    update = {"intro": intro.text, "wines": kept_wines, "closing": closing.text}
     part = response.model_copy(update=update)
-    texts = [intro, *descriptions, closing]
     cuts = _describe_dropped(response.wines, wines)
-    cuts += [cut for text in texts for cut in text.cuts]
-    if (
-        closing.cuts and not closing.text
-    ):  # an answer reads well without any last sentence
-        texts.remove(closing)
-    reads_well = all(text.reads_well for text in texts)
+    for text in kept_texts:
+        cuts += text.cuts
+    if closing.cuts and not closing.text:
+        kept_texts.remove(closing)  # an answer reads well without any last sentence
+    reads_well = all(text.reads_well for text in kept_texts)
     has_all_wines = len(wines) == len(response.wines)
-    may_be_shown = reads_well and has_all_wines and not _is_cut_short(response, part)
-    return Part(part, tuple(cuts), Show.AT_ONCE if may_be_shown else Show.AT_LAST)
+    show = Show.AT_LAST
+    if reads_well and has_all_wines and not _is_cut_short(response, part):
+        show = Show.AT_ONCE
+    return Part(part, tuple(cuts), show)
 
 
 def _list_valid_wines(
@@ -314,27 +332,24 @@ def _keep_grounded(text: str, checker: _AnswerChecker, wine_id: str = "") -> _Ke
     for line in text.splitlines():
         kept: list[str] = []
         for sentence in split_cited_sentences(line):
+            is_first = not kept and not lines
             is_cut = _find_problem(sentence, wine_id, checker) is not None
             if is_cut:
                 cuts.append(sentence)
-                reads_well = reads_well and bool(kept or lines)
+                breaks_text = is_first
             else:
                 kept.append(sentence)
-                reads_well = reads_well and not (
-                    is_after_cut and begins_with_pronoun(sentence)
-                )
+                breaks_text = is_after_cut and begins_with_pronoun(sentence)
+            reads_well = reads_well and not breaks_text
             is_after_cut = is_cut
         lines.append(" ".join(kept))
     return _KeptText("\n".join(lines).strip(), tuple(cuts), reads_well)
 
 
 def _prose(response: SommelierResponse) -> str:
-    texts = (
-        response.intro,
-        *(wine.description for wine in response.wines),
-        response.closing,
-    )
-    return " ".join(text for text in texts if text)
+    descriptions = [wine.description for wine in response.wines]
+    texts = [response.intro, *descriptions, response.closing]
+    return " ".join(filter(None, texts))
 
 
 def _read_unfinished(written: Mapping[str, Any]) -> SommelierResponse | None:
@@ -343,21 +358,27 @@ def _read_unfinished(written: Mapping[str, Any]) -> SommelierResponse | None:
     `written` is parsed from unfinished JSON, in which a wine's id may still be missing, and which
     may have `id` as its key.
     """
-    items = written.get("wines")
-    wines = (
-        [item for item in items if isinstance(item, dict)]
-        if isinstance(items, list)
-        else []
-    )
-    # The model may write it last.
+    # The model may write the type of its response last.
     fields: dict[str, Any] = {"response_type": "informational"}
-    fields |= {name: value for name, value in written.items() if value is not None}
-    fields["wines"] = [wine for wine in wines if wine.get("wine_id") or wine.get("id")]
+    for name, value in written.items():
+        if value is not None:
+            fields[name] = value
+    items = written.get("wines")
+    if not isinstance(items, list):
+        items = []
+    fields["wines"] = [item for item in items if _has_id(item)]
     try:
         response = SommelierResponse.model_validate(fields)
     except ValidationError:
         return None
-    return response if response.concern == "none" else None
+    if response.concern != "none":
+        return None
+    return response
+
+
+def _has_id(item: object) -> bool:
+    """Return whether the id of a wine has been written already."""
+    return isinstance(item, dict) and bool(item.get("wine_id") or item.get("id"))
 
 
 def reports_crisis(response: SommelierResponse) -> bool:

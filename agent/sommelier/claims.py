@@ -37,7 +37,8 @@ KINDS: Final = (*FREE_OF, *OF_WINES, *SHOP_TOPICS, "safe", "critics")
 def find_unfounded_claims(sentence: str, grounds: Grounds) -> list[str]:
     """Return the kinds of what a sentence affirms and no source says, such as "delivery"."""
     text = without_citations(sentence)
-    words, table = _pad(text), _find_table(text)
+    words = _pad(text)
+    table = _find_table(text)
     if not table or table["unsure"].search(words):
         return []
     kinds = [kind for kind in KINDS if table[kind].search(words)]
@@ -48,9 +49,11 @@ def find_unfounded_claims(sentence: str, grounds: Grounds) -> list[str]:
 
 def is_affirmed(sentence: str) -> bool:
     """Return whether a sentence has no word of a negation, a doubt or a question."""
-    words, table = _pad(sentence), _find_table(sentence)
-    hedges = [table[name] for name in ("negations", "unsure") if table]
-    return not any(hedge.search(words) for hedge in hedges)
+    table = _find_table(sentence)
+    if not table:
+        return True
+    words = _pad(sentence)
+    return not table["negations"].search(words) and not table["unsure"].search(words)
 
 
 def find_asked_allergens(text: str) -> list[Allergen]:
@@ -96,9 +99,12 @@ def _holds_for_wines(kind: str, sentence: str, grounds: Grounds) -> bool:
     if not grounds.wines:
         return kind in {"vegan", "certified"}
     facts = [_has(kind, wine) for wine in grounds.wines]
-    if all(facts) if grounds.is_about_all else any(facts):
-        return True
-    return kind == "certified" and _says(kind, grounds.texts)
+    holds = any(facts)
+    if grounds.is_about_all:
+        holds = all(facts)
+    if kind == "certified" and not holds:
+        return _says(kind, grounds.texts)
+    return holds
 
 
 def _has(kind: str, wine: AnyWine) -> bool:
@@ -116,9 +122,11 @@ def _has(kind: str, wine: AnyWine) -> bool:
 def _find_counts(sentence: str) -> set[float]:
     """Return the numbers of bottles that a sentence names: 12 in "12 bottles in stock"."""
     words = _pad(replace_number_words(sentence))
-    tables = _tables().values()
-    matches = [match for table in tables for match in table["counts"].finditer(words)]
-    return {parse_number(match["count"]) for match in matches}
+    counts: set[float] = set()
+    for table in _tables().values():
+        for match in table["counts"].finditer(words):
+            counts.add(parse_number(match["count"]))
+    return counts
 
 
 def _says(kind: str, texts: Iterable[str]) -> bool:
@@ -141,22 +149,25 @@ def _tables() -> Mapping[str, Mapping[str, Pattern]]:
     for code, language in load_languages().items():
         if language.claims is None:
             continue
-        phrases = language.claims.model_dump()
-        any_of = {kind: _alternatives(row) for kind, row in phrases.items()}
-        table = {kind: pattern(f" (?:{row}) ") for kind, row in any_of.items()}
-        table["counts"] = pattern(
-            rf" (?P<count>\d+)(?:(?: \w+)? (?:{any_of['bottles']})| (?:{any_of['stock']})) "
-        )
-        free_of, asked = any_of["free_of"], any_of["asked"]
+        any_of: dict[str, str] = {}
+        for kind, phrases in language.claims.model_dump().items():
+            any_of[kind] = f"(?:{_alternatives(phrases)})"
+        table = {kind: pattern(f" {source} ") for kind, source in any_of.items()}
+        bottles = rf"(?: \w+)? {any_of['bottles']}"
+        in_stock = any_of["stock"]
+        table["counts"] = pattern(rf" (?P<count>\d+)(?:{bottles}| {in_stock}) ")
+        free_of = any_of["free_of"]
+        asked = any_of["asked"]
         for kind, allergen in FREE_OF.items():
-            name = _alternatives(",".join(_allergen_words(allergen, code)))
+            words = ",".join(_allergen_words(allergen, code))
+            name = f"(?:{_alternatives(words)})"
             table[kind] = pattern(
-                rf" (?:(?:{free_of})(?: \w+){{0,2}}? (?:{name})|(?:{name}) free) "
+                rf" (?:{free_of}(?: \w+){{0,2}}? {name}|{name} free) "
             )
-            before, after = rf"(?:{asked}){FEW_WORDS}", rf"{FEW_WORDS} (?:{asked})"
-            table[f"asked {allergen}"] = pattern(
-                rf" (?:{before} (?:{name})|(?:{name}){after}) "
-            )
+            asked_before = f"{asked}{FEW_WORDS} {name}"
+            asked_after = f"{name}{FEW_WORDS} {asked}"
+            both = pattern(f" (?:{asked_before}|{asked_after}) ")
+            table[f"asked {allergen}"] = both
         tables[code] = table
     return tables
 
@@ -167,15 +178,20 @@ def _alternatives(phrases: str) -> str:
     for phrase in phrases.split(","):
         written = ""
         for word in phrase.split():
-            ending = r"\w*" if word.endswith(ANY_ENDING) else ""
+            if word == GAP:
+                written += FEW_WORDS
+                continue
             folded = " ".join(split_words(word))
-            written += FEW_WORDS if word == GAP else f" {folded}{ending}"
+            written += f" {folded}"
+            if word.endswith(ANY_ENDING):
+                written += r"\w*"
         parts.append(written.strip())
     return "|".join(parts)
 
 
 def _allergen_words(allergen: Allergen, language: str) -> tuple[str, ...]:
     """Return the words for an allergen in a language."""
-    meanings = {"allergen": (allergen,)}
-    rows = (row for row in load_rows() if row.meanings == meanings)
-    return next(rows).phrases.get(language, ())
+    for row in load_rows():
+        if row.meanings == {"allergen": (allergen,)}:
+            return row.phrases.get(language, ())
+    raise LookupError(f"No row of the tables is only the allergen {allergen}.")

@@ -58,33 +58,33 @@ class FigureChecker:
         shown_ids: Collection[str] = (),
         basket: Sequence[BasketLine] = (),
     ) -> None:
-        sources = evidence.sources.values()
-        earlier_answers = [read_prose(text) for text in evidence.assistant_texts]
-        named_ids = "\n".join(earlier_answers)
-        others = texts_of(
-            source for source in sources if not isinstance(source, AnyWine)
-        )
-        tools = (
-            source for source in sources if not isinstance(source, AnyWine | Chunk)
-        )
-        self.tool_texts = texts_of(tools)
         self.evidence = evidence
-        self.wines = [source for source in sources if isinstance(source, AnyWine)]
-        self.shown = [
-            wine for wine in self.wines if wine.id in shown_ids or wine.id in named_ids
-        ]
-        self.user_numbers = frozenset[float]().union(
-            *map(find_numbers, evidence.user_texts)
-        )
-        self.texts = [*others, *earlier_answers]
         self.basket = basket
-        self.text_amounts = {
-            amount.value for text in self.texts for amount in find_amounts(text)
-        }
+        self.wines: list[AnyWine] = []
+        self.tool_texts: list[str] = []
+        self.texts: list[str] = []
+        """The texts of all sources but wines, and earlier answers."""
+        for source in evidence.sources.values():
+            if isinstance(source, AnyWine):
+                self.wines.append(source)
+                continue
+            self.texts.append(source.source_text)
+            if not isinstance(source, Chunk):
+                self.tool_texts.append(source.source_text)
+        earlier_answers = [read_prose(text) for text in evidence.assistant_texts]
+        self.texts += earlier_answers
+        named_ids = "\n".join(earlier_answers)
+        self.shown: list[AnyWine] = []
+        """The wines of this answer and of earlier ones."""
+        for wine in self.wines:
+            if wine.id in shown_ids or wine.id in named_ids:
+                self.shown.append(wine)
+        self.text_amounts: set[float] = set()
+        for text in self.texts:
+            self.text_amounts.update(amount.value for amount in find_amounts(text))
+        self.user_numbers = _find_all_numbers(evidence.user_texts)
         self.user_factors = _few(self.user_numbers)
-        self.user_counts = {
-            number for number in self.user_factors if number <= MAX_COUNT
-        }
+        self.user_counts = _small_counts(self.user_factors)
         self.checked_count = 0
 
     @cached_property
@@ -100,49 +100,67 @@ class FigureChecker:
     @cached_property
     def text_numbers(self) -> frozenset[float]:
         """The numbers in the sources that are not wines, and those of the user."""
-        return self.user_numbers.union(*map(find_numbers, self.texts))
+        return self.user_numbers | _find_all_numbers(self.texts)
 
     @cached_property
     def catalogue_numbers(self) -> frozenset[float]:
         """The numbers of all wines that were found."""
-        return frozenset[float]().union(*map(find_numbers, texts_of(self.wines)))
+        return _find_all_numbers(texts_of(self.wines))
 
     def find_wrong_figures(self, text: str, wine: AnyWine | None = None) -> list[str]:
         """Return the figures that lack evidence in a text, perhaps the description of `wine`."""
         statements = split_statements(text)
         prose = WINE_PLACEHOLDER.sub(" ", "\n".join(statements))
         named = self.named_in(text, wine)
-        wines = named or self.wines
-        scores = {*find_scores(prose)}
-        if scores:  # most texts have none, and the sources may be long
-            scores -= self.text_scores.union(*map(find_scores, texts_of(wines)))
-        strengths = find_strengths(prose) if named else set()
-        if strengths:
-            strengths -= self.text_strengths.union(
-                *map(find_strengths, texts_of(named))
-            )
-            strengths -= {wine.facts.abv for wine in named}
-        return [
-            *self._wrong_amounts(statements, find_numbers(prose), wine),
-            *self._wrong_years(prose, named, is_description=wine is not None),
-            *(f"{score:g} points" for score in sorted(scores)),
-            *(f"{strength:g} %" for strength in sorted(strengths)),
-        ]
+        wrong = self._wrong_amounts(statements, find_numbers(prose), wine)
+        wrong += self._wrong_years(prose, named, is_description=wine is not None)
+        for score in self._wrong_scores(prose, named):
+            wrong.append(f"{score:g} points")
+        for strength in self._wrong_strengths(prose, named):
+            wrong.append(f"{strength:g} %")
+        return wrong
+
+    def _wrong_scores(self, prose: str, named: Sequence[AnyWine]) -> list[float]:
+        scores = set(find_scores(prose))
+        if not scores:  # as in most texts, and the sources may be long
+            return []
+        scores -= self.text_scores
+        for text in texts_of(named or self.wines):
+            scores.difference_update(find_scores(text))
+        return sorted(scores)
+
+    def _wrong_strengths(self, prose: str, named: Sequence[AnyWine]) -> list[float]:
+        strengths = find_strengths(prose)
+        if not strengths or not named:
+            return []
+        strengths -= self.text_strengths
+        for wine in named:
+            strengths -= find_strengths(wine.source_text)
+            if wine.facts.abv is not None:
+                strengths.discard(wine.facts.abv)
+        return sorted(strengths)
 
     def find_right_amounts(self, text: str) -> list[Amount]:
         """Return the amounts in a text that follow from prices or stand in another source."""
         statements = split_statements(text)
         wrong = self._wrong_amounts(statements, find_numbers(text), None)
-        amounts = (amount for each in statements for amount in find_amounts(each))
-        return [amount for amount in amounts if amount.text not in wrong]
+        right: list[Amount] = []
+        for sentence in statements:
+            for amount in find_amounts(sentence):
+                if amount.text not in wrong:
+                    right.append(amount)
+        return right
 
     def named_in(self, text: str, wine: AnyWine | None) -> list[AnyWine]:
         """Return the described `wine`, if any, and the wines that a text names."""
-        ids = (
-            placeholder[1].strip() for placeholder in WINE_PLACEHOLDER.finditer(text)
-        )
-        named = [wine, *map(self.evidence.sources.get, ids)]
-        return [source for source in named if isinstance(source, AnyWine)]
+        named: list[AnyWine] = []
+        if wine is not None:
+            named.append(wine)
+        for placeholder in WINE_PLACEHOLDER.finditer(text):
+            source = self.evidence.sources.get(placeholder[1].strip())
+            if isinstance(source, AnyWine):
+                named.append(source)
+        return named
 
     def _wrong_amounts(
         self, statements: Sequence[str], numbers: frozenset[float], wine: AnyWine | None
@@ -162,7 +180,7 @@ class FigureChecker:
                 if currencies not in sums:
                     sums[currencies] = self._list_sums(currencies, named, numbers)
                 is_checked = self.checked_count <= MAX_CHECKED_AMOUNTS
-                if not (is_checked and self._is_grounded(amount, sums[currencies])):
+                if not is_checked or not self._is_grounded(amount, sums[currencies]):
                     wrong.append(amount.text)
         return wrong
 
@@ -184,16 +202,13 @@ class FigureChecker:
         text may be counts of bottles; if it has none, those of the user may.
         """
         wines = named or self.wines
-        shown = (self.shown or wines)[:MAX_SUMMED_WINES]
-        counts = {
-            number for number in _few(numbers) if number <= MAX_COUNT
-        } or self.user_counts
-        counts = {*counts, *(line.count for line in self.basket)}
+        shown = list(self.shown or wines)[:MAX_SUMMED_WINES]
+        counts: set[float] = {line.count for line in self.basket}
+        counts |= _small_counts(_few(numbers)) or self.user_counts
         sums = [self._sum_up(wines, shown, counts, _Selection(currencies))]
         target = self._find_target(currencies)
-        has_foreign_prices = any(
-            wine.currency is not target for wine in (*wines, *shown)
-        )
+        own_currencies = {wine.currency for wine in (*wines, *shown)}
+        has_foreign_prices = bool(own_currencies - {target})
         if target is not None and has_foreign_prices:
             converted = _Selection(currencies, target)
             sums.append(self._sum_up(wines, shown, counts, converted))
@@ -207,7 +222,10 @@ class FigureChecker:
         named = find_named_currency(self.evidence.user_texts)
         if named in currencies:
             return named
-        return next(iter(currencies)) if len(currencies) == 1 else None
+        if len(currencies) != 1:
+            return None
+        (only,) = currencies
+        return only
 
     def _sum_up(
         self,
@@ -238,26 +256,23 @@ class FigureChecker:
     ) -> list[str]:
         this_year = datetime.now(UTC).year
         years = find_years(text, is_description=is_description)
-        # Later ones: when to drink.
-        past_years = {year for year in years if year <= this_year}
-        if not past_years:
+        # Later ones say when to drink.
+        wrong: set[float] = {year for year in years if year <= this_year}
+        if not wrong:
             return []
-        wines = named or self.wines
+        wine_numbers = self.catalogue_numbers
         if named:
-            wine_numbers = frozenset[float]().union(*map(find_numbers, texts_of(named)))
-        else:
-            wine_numbers = self.catalogue_numbers
+            wine_numbers = _find_all_numbers(texts_of(named))
         source_numbers = self.text_numbers | wine_numbers
+        wrong -= source_numbers
         numbers = source_numbers | find_numbers(text)
         ages = _few(frozenset(number for number in numbers if number <= MAX_AGE))
-        # "The 2010 was at its best after ten years, in 2020."
-        derived_years = {
-            wine.vintage + age for wine in wines if wine.vintage for age in ages
-        }
-        derived_years.update(
-            year for wine in wines for year in drinking_years(wine.facts) or ()
-        )
-        return [*map(str, sorted(past_years - source_numbers - derived_years))]
+        for wine in named or self.wines:
+            wrong.difference_update(drinking_years(wine.facts) or ())
+            if wine.vintage:
+                # "The 2010 was at its best after ten years, in 2020."
+                wrong -= {wine.vintage + age for age in ages}
+        return [f"{year:g}" for year in sorted(wrong)]
 
 
 class Grounds:
@@ -282,14 +297,17 @@ class Grounds:
     @cached_property
     def numbers(self) -> AbstractSet[float]:
         """The numbers of its wines, the basket and the other sources; 1 counts nothing."""
-        offers = [offer for wine in self.wines for offer in wine.facts.offers]
-        stocks = {float(offer.stock) for offer in offers if offer.stock is not None}
-        counts = {float(line.count) for line in self._checker.basket}
-        rights = self._checker.find_right_amounts(self._sentence)
-        amounts = {amount.value for amount in rights}
-        in_wines = map(find_numbers, texts_of(self.wines))
-        in_texts = self._checker.text_numbers
-        return {1.0, *stocks, *counts, *amounts}.union(in_texts, *in_wines)
+        numbers = {1.0, *self._checker.text_numbers}
+        for wine in self.wines:
+            numbers |= find_numbers(wine.source_text)
+            for offer in wine.facts.offers:
+                if offer.stock is not None:
+                    numbers.add(float(offer.stock))
+        for line in self._checker.basket:
+            numbers.add(float(line.count))
+        for amount in self._checker.find_right_amounts(self._sentence):
+            numbers.add(amount.value)
+        return numbers
 
     @cached_property
     def cited_texts(self) -> Sequence[str]:
@@ -321,7 +339,8 @@ class _Selection(NamedTuple):
 
 def split_statements(text: str) -> list[str]:
     """Return the sentences of a text that are no questions."""
-    return [each for each in split_sentences(text) if not is_question(each)]
+    sentences = split_sentences(text)
+    return [sentence for sentence in sentences if not is_question(sentence)]
 
 
 def is_question(sentence: str) -> bool:
@@ -335,4 +354,19 @@ def _prices_of(wines: Iterable[AnyWine]) -> list[_Price]:
 
 def _few(numbers: frozenset[float]) -> frozenset[float]:
     """Return numbers to calculate with: none of too many, from which any amount would follow."""
-    return numbers if len(numbers) <= MAX_COUNTED_NUMBERS else frozenset()
+    if len(numbers) > MAX_COUNTED_NUMBERS:
+        return frozenset()
+    return numbers
+
+
+def _small_counts(numbers: frozenset[float]) -> set[float]:
+    """Return the numbers that may count bottles or people."""
+    return {number for number in numbers if number <= MAX_COUNT}
+
+
+def _find_all_numbers(texts: Iterable[str]) -> frozenset[float]:
+    """Return the numbers of several texts."""
+    numbers: set[float] = set()
+    for text in texts:
+        numbers |= find_numbers(text)
+    return frozenset(numbers)

@@ -52,10 +52,15 @@ def _plain_text(limit: int) -> BeforeValidator:
 
 def parse_concern(value: object) -> str:
     """Parse the concern that a model wrote; other words mean "none" and are no error."""
-    text = str(value).lower() if isinstance(value, str | list) else ""
+    if not isinstance(value, str | list):
+        return "none"
+    text = str(value).lower()
     if {"no", "not"} & set(text.split()):
         return "none"
-    return next((concern for concern in CONCERNS if concern in text), "none")
+    for concern in CONCERNS:
+        if concern in text:
+            return concern
+    return "none"
 
 
 def _parse_count(value: object) -> int | None:
@@ -71,13 +76,18 @@ def _parse_amount(value: object) -> float | None:
     if isinstance(value, int | float):
         return float(value)
     numbers = find_numbers(str(value)[:MAX_COUNT_CHARS])
-    return next(iter(numbers)) if len(numbers) == 1 else None
+    if len(numbers) != 1:
+        return None
+    (only,) = numbers
+    return only
 
 
 def _parse_size(value: object) -> OfferKind | None:
     """Parse the kind of an offer; other words mean the usual one and are no error."""
     kind = str(canonicalize(value))
-    return OfferKind(kind) if kind in [*OfferKind] else None
+    if kind not in list(OfferKind):
+        return None
+    return OfferKind(kind)
 
 
 def compact_schema(schema: dict[str, Any]) -> None:
@@ -164,7 +174,8 @@ class SommelierResponse(BaseModel):
     def _tidy(self) -> Self:
         """Remove repeated wines, and shorten the intro of an answer with wines."""
         if self.wines:
-            self.wines = [*{wine.wine_id: wine for wine in self.wines}.values()]
+            wines_by_id = {wine.wine_id: wine for wine in self.wines}
+            self.wines = list(wines_by_id.values())
             self.intro = truncate_at_boundary(self.intro, MAX_INTRO_CHARS_WITH_WINES)
         return self
 
@@ -214,8 +225,9 @@ def validate_semantic_content(response: SommelierResponse) -> str | None:
 
     The rules come from R-005 of the structured-output research.
     """
-    descriptions = (wine.description for wine in response.wines)
-    has_text = any(map(str.strip, (response.intro, response.closing, *descriptions)))
+    descriptions = [wine.description for wine in response.wines]
+    texts = [response.intro, response.closing, *descriptions]
+    has_text = any(text.strip() for text in texts)
     if response.response_type == "recommendation" and not response.wines:
         return "response_type is 'recommendation' but wines is empty"
     if response.response_type == "off_topic" and not response.intro.strip():
