@@ -70,7 +70,7 @@ def test_a_backup_that_was_made_while_the_bot_ran_is_restored(
     [
         (None, "there is no file"),
         (b"A list of wines, not a database.\n" * 99, "file is not a database"),
-        (b"", "no database of this program"),
+        (b"", "is not a database of this program"),
     ],
 )
 def test_a_file_that_is_no_backup_replaces_nothing(
