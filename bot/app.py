@@ -340,9 +340,9 @@ async def run_leader_tasks(app: App) -> None:
         (REMIND_SECONDS, "reminding", remind),
         (BROADCAST_SECONDS, "sending to everyone", broadcast),
     )
-    functions: list[tasks.AsyncFunction] = [
-        partial(tasks.run_every, *task) for task in schedule
-    ]
+    functions: list[tasks.AsyncFunction] = []
+    for seconds, description, function in schedule:
+        functions.append(partial(tasks.run_every, seconds, description, function))
     if settings.webhook_url is None:
         functions.append(partial(poll, app.bot, app.scheduler.accept))
     await tasks.run_all(*functions)
