@@ -212,7 +212,7 @@ class SafetyService:
 
     def forget(self, chat_id: int, user_id: int) -> ForgetConcerns:
         """Return the change that deletes a user's concerns in a chat, except the permanent ones."""
-        return ForgetConcerns(user_id, chat_id, but=PERMANENT_CONCERNS)
+        return ForgetConcerns(user_id, chat_id, kept=PERMANENT_CONCERNS)
 
     async def _stored_concerns(self, chat_id: int, user_id: int) -> frozenset[str]:
         """Return the names of the stored concerns, or none if they cannot be read."""

@@ -243,7 +243,9 @@ async def fetch_updates(
 
 
 async def poll(bot: AnyBot, accept: AcceptUpdates) -> None:
-    """Fetch updates until cancelled. Remove the webhook first, which would get the updates.
+    """Fetch updates until cancelled.
+
+    Before that, remove the webhook, because Telegram would send the updates there.
 
     Raises:
         TokenRejected: Telegram does not know the token.

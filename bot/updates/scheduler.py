@@ -1,4 +1,6 @@
-"""Schedule accepted updates: in each chat one turn at a time and in order, in all a few at once.
+"""Schedule accepted updates.
+
+In each chat one turn runs at a time, in the order of the updates. A few chats have turns at once.
 
 The updates of a chat wait in a queue of their own, which is called a lane. Only one process runs a
 lane at a time (`bot.updates.locks`). What happens to one update is in `bot.updates.life`.
@@ -117,6 +119,7 @@ class Scheduler:
         await run_all(self._listen, self._take_over)
 
     async def _take_over(self) -> None:
+        """Look for lanes that no process runs, again and again."""
         description = "looking for lanes that nobody runs"
         await run_every(self.locks.poll_seconds, description, self.schedule_unowned)
 

@@ -39,7 +39,7 @@ class ChangeMemory(StoredChange):
     async def apply(self, transaction: Transaction) -> None:
         """Make the change.
 
-        Do nothing if it would undo one that was undone before or has expired.
+        Do nothing if the change to undo was undone before, or can no longer be undone.
         """
         change = self.change
         if change.reverts_id:
@@ -103,7 +103,7 @@ class ForgetConcerns(StoredChange):
 
     user_id: int
     chat_id: int | None = None
-    but: Collection[str] = field(default=())
+    kept: Collection[str] = field(default=())
     """The concerns that stay."""
 
     async def apply(self, transaction: Transaction) -> None:
@@ -111,7 +111,7 @@ class ForgetConcerns(StoredChange):
         is_theirs = ConcernRow.user_id == self.user_id
         if self.chat_id is not None:
             is_theirs &= ConcernRow.chat_id == self.chat_id
-        is_forgotten = ConcernRow.name.not_in(self.but)
+        is_forgotten = ConcernRow.name.not_in(self.kept)
         forget = delete(ConcernRow).where(is_theirs, is_forgotten)
         await transaction.session.execute(forget)
 
@@ -132,7 +132,7 @@ def without_added_allergies(change: Change) -> Change:
 def _to_storable(change: Change) -> Change:
     """Return a change without characters that cannot be stored.
 
-    What undoes the change finds rows by its texts, which must be as the rows have them.
+    An undo finds the rows by the texts of the change, so they must be the same as in the rows.
     """
     fields = _strip_texts(CHANGE_ADAPTER.dump_python(change))
     return CHANGE_ADAPTER.validate_python(fields)
@@ -177,6 +177,7 @@ async def _apply(session: AsyncSession, change: Change, now: datetime) -> None:
 
 
 def _to_row(user_id: int, drink: Drink) -> DrinkRow:
+    """Return the row of a drink of a user."""
     return DrinkRow(
         user_id=user_id,
         key=drink.key,

@@ -28,6 +28,7 @@ Payload = Mapping[str, Any]
 
 
 MAX_PER_LANE: Final = 100
+"""The number of updates of a lane that are read at once."""
 TRACE_DELAY: Final = timedelta(minutes=1)
 """How long a trace that `commit` has stored waits for `end`, which adds how it was delivered.
 
@@ -41,8 +42,8 @@ IS_SET_ASIDE: Final = UpdateRow.state == UpdateState.SET_ASIDE
 class Begun(NamedTuple):
     """A turn that has begun.
 
-    `payloads` are those of all its updates. If its answer is stored already, `unsent` are the
-    messages of it that were not sent. Otherwise it is None. `budget` is what the turn may use.
+    `payloads` are the payloads of all its updates. `unsent` are the messages of its answer that
+    were not sent, or None if there is no stored answer yet. `budget` is what the turn may use.
     """
 
     payloads: Sequence[Payload]
@@ -167,8 +168,8 @@ class Inbox(TraceStoringRepository):
         """Store all that a turn has collected. Then the messages `commit.outgoing` must be sent.
 
         If there is an `error`, the turn has failed. Its messages are the apology, which replaces
-        all unsent messages, and `end` will set the update aside. A repeated commit changes nothing.
-        So it may be tried again if nobody knows whether it has succeeded.
+        all unsent messages, and `end` will set the update aside. A repeated commit changes nothing,
+        so a commit can be repeated after an error that leaves open whether it was carried out.
 
         Raises:
             TurnTaken: another process has begun the turn.
@@ -325,8 +326,8 @@ async def _delete_content(
         values = {"payload": {}, "calls": [], "error": None, "user_id": None}
     updates = update(UpdateRow).where(UpdateRow.turn_id == update_id)
     await session.execute(updates.values(state=UpdateState.DONE, **values))
-    # Messages without a stored turn, such as answers to commands, are not needed any more. Those of
-    # a referral are: users reply to them.
+    # Messages without a stored turn, such as answers to commands, are not needed any more. Messages
+    # of a referral are still needed, because users reply to them.
     unneeded = delete(OutboxRow).where(
         OutboxRow.update_id == update_id,
         OutboxRow.turn_id.is_(None),

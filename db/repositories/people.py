@@ -75,8 +75,8 @@ class ChatRepository(SqlRepository):
     async def list_recipients(self, *, only_allowed: bool = False) -> list[int]:
         """Return the private chats to which news can be sent.
 
-        Users who want no news are left out, and blocked ones. If `only_allowed`, all users are left
-        out whom no admin has allowed.
+        Blocked users and users who want no news are left out. If `only_allowed`, only the users
+        whom an admin has allowed are returned.
         """
         if only_allowed:
             may_write = ChatRow.access == "allowed"
@@ -166,7 +166,7 @@ class MemoryRepository(CellarRepository):
 
         The oldest come first.
         """
-        # Read as a text, because "setting" and "rated" below are not among the column's kinds.
+        # The kind is read as a text, because the column has no "setting" and "rated", added below.
         kind = type_coerce(FactRow.kind, String)
         stated = select(kind, FactRow.value, FactRow.said, FactRow.at).where(
             FactRow.user_id == user_id
@@ -183,7 +183,7 @@ class MemoryRepository(CellarRepository):
             .group_by(TasteRatingRow.taste)
             .having(liked_minus_disliked > 0)
         )
-        # One statement, because this is read with every message.
+        # The three are read by one statement, because this happens with every message.
         facts = union_all(stated, chosen, liked).order_by("at")
         async with self.sessions() as session:
             rows = (await session.execute(facts)).all()

@@ -84,8 +84,8 @@ async def export_turns(
 ) -> list[dict[str, object]]:
     """Return turns with stored messages as lines of a dataset, the oldest first.
 
-    If `disliked`, return only turns with a disliked answer. The lines tell no users, and no words
-    that a user keeps out of traces. `mask` masks all texts.
+    If `disliked`, return only turns with a disliked answer. The lines do not say who asked. Turns
+    are left out if their users keep their words out of traces. `mask` masks all texts.
     """
     exchanges = _select_exchanges(since, until, disliked=disliked)
     async with sessions() as session:

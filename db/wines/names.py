@@ -49,14 +49,18 @@ MIN_SQUEEZED_LETTERS: Final = 7
 MIN_SQUEEZED_SCORE: Final = 92
 """How much of a name without spaces must be in the name of a wine, out of 100."""
 MIN_SQUEEZED_SHARE: Final = 0.6
-"""The share of its groups of letters that such a name must have in common with a wine's."""
+"""The share of the groups of letters (`db.wines.name_parts`) that such a name must have in common
+with the name of a wine."""
 MIN_CLOSE_SCORE: Final = 72
 """How similar a name must be to that of a wine to be close to it, out of 100."""
 MIN_CLOSE_SHARE: Final = 0.25
 """The share of its groups of letters that a name must have in common with a close one."""
 MIN_TELLING_LETTERS: Final = 5
 MAX_SHARING: Final = 3
-"""A word of `MIN_TELLING_LETTERS` that at most so many wines have makes a name close to theirs."""
+"""A name is close to the wines that share one of its words, if they are not more than this.
+
+The word must have at least `MIN_TELLING_LETTERS`.
+"""
 MAX_SIMILAR: Final = 30
 """How many close names are returned. Filters may leave out most of them."""
 
@@ -135,7 +139,7 @@ class NameIndex:
     def find_other_vintages(self, name: str) -> frozenset[int]:
         """Return the numbers of the wines with this name in any vintage.
 
-        Without a year, of none.
+        If the name has no year, return none.
         """
         words, years = self._split_name(name)
         if not years:

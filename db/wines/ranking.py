@@ -52,7 +52,7 @@ Key = Callable[[Entry], float]
 Ranks = tuple[float, ...]
 
 CANDIDATES: Final = 96
-"""From how many of the best wines a varied selection is chosen."""
+"""The number of best wines from which a varied selection is chosen."""
 MAX_WORDS: Final = 32
 FILLER_WORDS: Final = frozenset(
     "something anything wine wines bottle bottles please want like would could find show give need "
@@ -180,7 +180,7 @@ def _find_front(
 
 
 def _order(candidate: Candidate) -> tuple[Ranks, float, Ranks, int, str]:
-    """Return the sort key of a candidate. It ends with the id, so that the order is always one."""
+    """Return the sort key of a candidate. It ends with the id, so no two keys are equal."""
     ranks = (candidate.first, candidate.points, candidate.others)
     return (*ranks, candidate.shuffle, candidate.entry.wine.id)
 
@@ -367,7 +367,7 @@ def _find_naming_words(text: str) -> set[str]:
 
 
 def choose_varied(groups: Sequence[Sequence[Entry]], limit: int) -> list[Entry]:
-    """Return the first `limit` wines; of a group, those first that add variety."""
+    """Return `limit` wines from the best groups. Within a group, choose wines that add variety."""
     chosen: list[Entry] = []
     trait_counts: Counter[tuple[str, object]] = Counter()
 

@@ -17,13 +17,13 @@ from db.wines.lists.problems import CUT_OFF, CatalogueFileError, Problem
 
 DELIMITERS: Final = ",;\t|"
 HEADER_SEARCH_ROWS: Final = 20
-"""Among how many rows the header is looked for.
+"""The number of first rows among which the header is looked for.
 
-Before it there may be a title, a date, an address, or the `sep=;` of a spreadsheet.
+Above the header there may be a title, a date, an address, or the `sep=;` of a spreadsheet.
 """
 HEADER_SEARCH_CHARS: Final = 50_000
 MAX_CELL_CHARS: Final = 20_000
-"""How much of a cell is read: a description in HTML may have some thousands of characters."""
+"""The rest of a longer cell is not read. Descriptions in HTML have some thousands of characters."""
 MIN_SECTION_COLUMNS: Final = 3
 """In a table with fewer columns, a row with a single filled cell is not a heading."""
 WORKBOOK_SIGNATURE: Final = b"PK\x03\x04"
@@ -215,10 +215,10 @@ def _read_heading(cells: Sequence[str], titles: Sequence[str]) -> str:
     repeat for each section.
     """
     filled = [cell for cell in cells if cell]
-    new = [cell for cell in filled if cell not in titles]
-    if len(new) != 1:
+    other_than_titles = [cell for cell in filled if cell not in titles]
+    if len(other_than_titles) != 1:
         return ""
-    (heading,) = new
+    (heading,) = other_than_titles
     if len(filled) == 1:
         is_heading = sum(map(bool, titles)) >= MIN_SECTION_COLUMNS
     else:
