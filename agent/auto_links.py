@@ -1,9 +1,9 @@
-"""Find what Telegram would turn into a link by itself. No I/O.
+"""Find the parts of a text that Telegram would turn into links by itself.
 
 The reference is `td/telegram/MessageEntity.cpp` of Telegram's own library, TDLib. Its rules are
-followed, but for what differs between clients or changes with time: any ending of two letters is
-taken for a top-level domain, any scheme for one that opens an application, and spaced digits for a
-telephone number. So more is found here than Telegram links, never less.
+followed, except where clients differ or the rules change with time: any ending of two letters is
+read as a top-level domain, any scheme as one that opens an application, and spaced digits as a
+telephone number. So this module finds everything that Telegram links, and some more.
 """
 
 from collections.abc import Callable, Iterator
@@ -36,7 +36,7 @@ _LETTER: Final = rf"(?:[A-Za-z]|{_DASHES}|[^\x00-\x{{bf}}\x{{2000}}-\x{{206f}}])
 _LABEL_END: Final = rf"(?:[0-9_~]|{_LETTER})"
 _DOMAIN_SYMBOL: Final = rf"(?:[.-]|{_LABEL_END})"
 _NOT_IN_USERS: Final = frozenset("/[]{}()'`<>\"@«»")
-"""The characters that end the user in "user@wine.com", read from the right."""
+"""The characters at which the user in "user@wine.com" begins, read from the right."""
 _PATH_SYMBOL: Final = (
     rf"(?:[^\x00-\x20\x{{a0}}<>\"\x{{ab}}\x{{bb}}\x{{2000}}-\x{{206f}}]|{_DASHES})"
 )
@@ -61,7 +61,7 @@ _ADDRESSES: Final[tuple[tuple[str, Pattern], ...]] = (
     # "10.0.0.1"
     (".", pattern(rf"@?[0-9]{{1,3}}(?:[.][0-9]{{1,3}}){{3}}{_PORT_AND_PATH}")),
 )
-"""Patterns of addresses without spaces, each with a character that all its matches contain."""
+"""The patterns of addresses without spaces, each with a character that all of its matches have."""
 _ASCII_WORD: Final = frozenset(
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
 )
@@ -73,7 +73,7 @@ _PHONE_NUMBER: Final = pattern(
     r"|\(?[0-9]{3,19}\)?(?:[ ./\u00a0\u2010-\u2014-]{1,2}[0-9]{3,9}){0,4}"  # "(555) 123-4567"
 )
 _CARD_NUMBER: Final = pattern(r"[0-9][0-9 -]{11,}[0-9]")
-"""A number of a bank card: "4242 4242 4242 4242"."""
+"""The number of a bank card: "4242 4242 4242 4242"."""
 _END_SYMBOLS: Final = ".:;,('?!`"
 """The characters that do not belong to an address at its end."""
 _CLOSERS: Final = {")": "(", "]": "[", "}": "{"}
@@ -82,8 +82,8 @@ _CLOSERS: Final = {")": "(", "]": "[", "}": "{"}
 def find_auto_links(text: str, limit: int | None = None) -> list[AutoLink]:
     """Return the parts of a text that Telegram may turn into links, in order.
 
-    Overlapping and touching parts are one link: which of them a client prefers is its own choice.
-    A text with more than `limit` of them is one link as a whole.
+    Overlapping and touching parts are one link, because clients differ in which of them they
+    prefer. A text with more than `limit` links is one link as a whole.
     """
     found = []
     for link in chain(_find_without_spaces(text), _find_numbers(text)):
@@ -100,7 +100,7 @@ def find_auto_links(text: str, limit: int | None = None) -> list[AutoLink]:
 
 
 def _merge(first: AutoLink, second: AutoLink) -> AutoLink:
-    """Return two links as one, which is a tag only if both are."""
+    """Return two links as one. It is a tag only if both are tags."""
     kind: LinkKind = "address"
     if first.kind == second.kind:
         kind = first.kind
@@ -132,7 +132,7 @@ def _find_addresses(word: str) -> Iterator[AutoLink]:
 def _find_marked(word: str) -> Iterator[AutoLink]:
     """Yield user names, commands, hashtags and cashtags, each by the symbol before it.
 
-    Code instead of patterns, because a text may have thousands of them.
+    This is code instead of a pattern, because a text may have thousands of them.
     """
     for symbol, find_end in _MARKED.items():
         start = word.find(symbol)
@@ -147,7 +147,7 @@ def _find_marked(word: str) -> Iterator[AutoLink]:
 
 
 def _end_of_name(word: str, start: int) -> int:
-    """Return the end of the user name whose @ is at `start`; `start` if there is none."""
+    """Return the end of the user name whose @ is at `start`, or `start` if there is none."""
     end = _skip(word, start + 1, _is_word)
     if end == start + 1:
         return start
@@ -179,7 +179,7 @@ def _end_of_cashtag(word: str, start: int) -> int:
 def _end_of_tag(word: str, start: int, end: int) -> int:
     """Return the end of a tag with the name of a bot, if one follows: `/start@name`.
 
-    Return `start` if there is nothing behind the symbol of the tag.
+    Return `start` if nothing follows the symbol of the tag.
     """
     if end == start + 1:
         return start
@@ -213,7 +213,10 @@ _LINK_SYMBOLS: Final = frozenset([*_MARKED, *(symbol for symbol, _ in _ADDRESSES
 
 
 def _find_start(word: str, start: int) -> int:
-    """Return where an address begins whose host is at `start`, perhaps with an @ in front."""
+    """Return the beginning of the address whose host is at `start`.
+
+    It may have a user before the @.
+    """
     if word[start] == "@":
         while start and word[start - 1] not in _NOT_IN_USERS:
             start -= 1
@@ -238,7 +241,7 @@ def _find_end(word: str, start: int, end: int) -> int:
 
 def _find_numbers(text: str) -> Iterator[AutoLink]:
     """Yield the numbers to call or to pay with."""
-    text = text.replace("\t", " ")  # as the reference does
+    text = text.replace("\t", " ")  # the reference does this too
     for match in _PHONE_NUMBER.finditer(text):
         min_digits = MIN_PHONE_DIGITS_WITHOUT_PLUS
         if match[0].startswith("+"):

@@ -1,7 +1,7 @@
-"""Open files from outside: regular files only, each parsed in a process of its own.
+"""Read files from outside. Only regular files are opened, and each is parsed in its own process.
 
-A hostile file may make its parser hang or exhaust the memory. So it is parsed in a new process
-with limits of time and memory and without the settings, and what comes back is validated.
+A hostile file may make its parser hang or exhaust the memory. Therefore it is parsed in a new
+process with limits of time and memory and without the settings, and the result is validated.
 """
 
 import asyncio
@@ -25,22 +25,25 @@ if sys.platform != "win32":
 R = TypeVar("R")
 
 PARSE_SECONDS: Final = 10
-"""Processor time for one file of a user; other files may have more."""
+"""The processor time for one file of a user. Other files may have more."""
 WAIT_SECONDS: Final = 60.0
-"""Time for one file of a user, with its download and the wait for the files of others."""
+"""The time for one file of a user, with its download and the wait for the files of others."""
 MEMORY_BYTES: Final = 1_000_000_000
-"""Address space of a process; a picture of 50 megapixels needs some 600,000,000."""
+"""The address space of a process. A picture of 50 megapixels needs some 600,000,000 bytes."""
 RESULT_BYTES: Final = 40_000_000
 PROCESSES: Final = 2
-"""Documents that are read at a time; photos, which Telegram has encoded, have as many places."""
+"""The number of documents that are read at a time. As many photos are read beside them."""
 NICENESS: Final = 5
 CHILD_CODE: Final = "from agent.files import parse_in_this_process as run; run()"
 PASSED_ON: Final = ("PATH", "SYSTEMROOT", "LD_LIBRARY_PATH")
-"""The only environment variables that a parser sees."""
+"""The names of the only environment variables that a parser sees."""
 
 
 class Unreadable(ValueError):
-    """An unreadable file. The message completes a sentence that begins with the file's name."""
+    """A file cannot be read.
+
+    The message completes a sentence that begins with the name of the file.
+    """
 
 
 class TooCostly(Unreadable):
@@ -48,10 +51,10 @@ class TooCostly(Unreadable):
 
 
 def read_regular_file(path: Path, max_bytes: int) -> bytes:
-    """Return the content of a file; a pipe or a device is not opened for reading.
+    """Return the content of a regular file.
 
     Raises:
-        Unreadable: it is no regular file, too large, or cannot be read.
+        Unreadable: it is a pipe or a device, too large, or cannot be read.
     """
     try:
         # Without O_NONBLOCK, opening a pipe would wait for somebody who writes into it.
@@ -76,11 +79,11 @@ async def parse_in_process(
 ) -> R:
     """Return `parse(data, *arguments)`, run in a new process with limits.
 
-    `parse` must be a function of a module, with an annotation of what it returns.
+    `parse` must be a function of a module, with an annotation of its result.
 
     Raises:
-        Unreadable: `parse` says so or fails.
-        TooCostly: it needs more time or memory, or returns more, than it may.
+        Unreadable: `parse` raises this or any other error.
+        TooCostly: parsing takes too much time or memory, or the result is too large.
     """
     process = await asyncio.create_subprocess_exec(
         sys.executable,
@@ -115,7 +118,7 @@ async def parse_in_process(
 
 
 def _child_environment() -> dict[str, str]:
-    """Return the environment of a parser: it finds our modules, and no secrets."""
+    """Return the environment of a parser, in which it finds our modules but no secrets."""
     environment = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     for name in PASSED_ON:
         if name in os.environ:
@@ -125,7 +128,7 @@ def _child_environment() -> dict[str, str]:
 
 async def _write_input(process: asyncio.subprocess.Process, data: bytes) -> None:
     assert process.stdin is not None  # noqa: S101 - it is a pipe
-    with suppress(BrokenPipeError, ConnectionResetError):  # it ended early
+    with suppress(BrokenPipeError, ConnectionResetError):  # the process has ended early
         process.stdin.write(data)
         await process.stdin.drain()
     process.stdin.close()
@@ -142,7 +145,7 @@ async def _read_output(process: asyncio.subprocess.Process) -> bytes:
 
 
 def _read_result(parse: Callable[..., R], output: bytes) -> R:
-    """Return the result in the output of a process, or raise what it says."""
+    """Return the result in the output of a process, or raise the error in it."""
     status, _, content = output.partition(b"\n")
     if status != b"ok":
         raise Unreadable(content.decode("utf-8", "replace"))
@@ -159,7 +162,7 @@ def _adapter(parse: Callable[..., Any]) -> TypeAdapter[Any]:
 def parse_in_this_process() -> None:
     """Parse the standard input with the function that the arguments name, and print the result."""
     output = os.dup(1)
-    os.dup2(2, 1)  # a parser may print
+    os.dup2(2, 1)  # what a parser prints must not get into the result
     seconds, name, *arguments = sys.argv[1:]
     _limit_this_process(int(seconds))
     with os.fdopen(output, "wb") as file:
@@ -170,17 +173,17 @@ def _limit_this_process(seconds: int) -> None:
     """Limit the memory and the time of this process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process handles Ctrl-C
     logging.disable()
-    if sys.platform == "win32":  # it has no such limits
+    if sys.platform == "win32":  # Windows has no such limits
         return
     signal.alarm(2 * seconds + 2)  # needed if the parent process dies
     os.nice(NICENESS)
     _lower_limit(resource.RLIMIT_CPU, seconds, seconds + 1)
-    if sys.platform != "darwin":  # it does not keep to a limit of the address space
+    if sys.platform != "darwin":  # macOS does not keep to a limit of the address space
         _lower_limit(resource.RLIMIT_AS, MEMORY_BYTES, MEMORY_BYTES)
 
 
 def _lower_limit(kind: int, soft: int, hard: int) -> None:
-    """Set a limit of this process, unless a lower one was set for it before."""
+    """Set a limit of this process, unless a lower limit is set already."""
     _, present = resource.getrlimit(kind)
     if present != resource.RLIM_INFINITY:  # which is a negative number
         hard = min(hard, present)
@@ -188,7 +191,7 @@ def _lower_limit(kind: int, soft: int, hard: int) -> None:
 
 
 def _parse_to_bytes(name: str, arguments: Sequence[str]) -> bytes:
-    """Return the status and the result of a parser, one line each."""
+    """Return the status and the result of a parser, each on one line."""
     module, _, function = name.partition(":")
     parse = getattr(import_module(module), function)
     data = sys.stdin.buffer.read()
@@ -203,7 +206,7 @@ def _parse_to_bytes(name: str, arguments: Sequence[str]) -> bytes:
 
 
 class FileReader:
-    """Reads the files of users: few at a time, and one document of a user.
+    """Reads files of users: only a few at a time, and of each user one document at a time.
 
     Photos have places of their own, so that nobody's documents delay the photos of others.
     """
@@ -226,7 +229,7 @@ class FileReader:
 
         Raises:
             Unreadable: see `parse_in_process`.
-            TooCostly: it takes too long, with the download and the wait for other files.
+            TooCostly: it takes too long, including the download and the wait for other files.
         """
         try:
             async with asyncio.timeout(self._wait_seconds):

@@ -1,4 +1,4 @@
-"""The language of a turn, and the sentences of the user interface in it.
+"""The language of a turn, and the sentences of the user interface in this language.
 
 The sentences are gettext catalogues: `languages/messages.pot` has each sentence in English under a
 name, and the `messages.po` of a language its translations. `messages_BR.po` beside it has those
@@ -33,26 +33,27 @@ MAX_CACHED_NUMBERS: Final = 4096
 class _TurnLanguage(NamedTuple):
     """The language of a turn.
 
-    `code` has a catalogue. `wanted` is the language that was asked for, with a catalogue or not.
+    `code` is a language with a catalogue. `wanted` is the language that was asked for, which may
+    have none.
     """
 
     code: str = ENGLISH
     wanted: str = ENGLISH
     is_chosen: bool = False
-    """True if the user chose it, so that it overrides that of their messages."""
+    """Whether the user chose it, so that it overrides the language of their messages."""
 
 
 _UNKNOWN_LANGUAGE: Final = _TurnLanguage()
 _LANGUAGE: Final = ContextVar("language", default=_UNKNOWN_LANGUAGE)
 _APP_LANGUAGE: Final = ContextVar("app_language", default=("", ""))
-"""The language of the user's app and its country, as "pt" and "BR" of "pt-br"; empty if unknown."""
+"""The language and the country of the user's app, such as "pt" and "BR". Either may be ""."""
 
 
 def translate(name: str, /, **values: str | float) -> str:
     """Return the sentence `name` in the current language, with `values` for its placeholders.
 
     The value `count` selects singular or plural. Numbers are written as the language writes them;
-    what is no quantity, such as an id or a year, is passed as a string. Values are not escaped:
+    an id or a year is no quantity, and is passed as a string. Values are not escaped:
     callers must escape untrusted text for Markdown.
 
     Raises:
@@ -70,7 +71,7 @@ def translate(name: str, /, **values: str | float) -> str:
 
 
 def translate_into(language: str, name: str, /, **values: str | float) -> str:
-    """Return a sentence in the given language; see `translate`."""
+    """Return a sentence in the given language, as `translate` does."""
     with use_language(language):
         return translate(name, **values)
 
@@ -94,12 +95,12 @@ def _format_number(value: float, locale: str) -> str:
 
 
 def current_language() -> str:
-    """Return the code of the current language, such as "de"; it has a catalogue."""
+    """Return the code of the current language, such as "de". This language has a catalogue."""
     return _LANGUAGE.get().code
 
 
 def current_locale() -> str:
-    """Return how numbers and names of countries are written in this turn, as a CLDR locale.
+    """Return the CLDR locale of this turn, in which numbers and names of countries are written.
 
     It is the language that was asked for, even without a catalogue ("ja"), and its country if the
     user's app names one ("pt_BR").
@@ -110,7 +111,7 @@ def current_locale() -> str:
 
 @lru_cache(maxsize=1024)
 def _find_locale(language: str, region: str) -> str:
-    """Return the locale of CLDR for a language and perhaps a country; English if it has none."""
+    """Return the locale of CLDR for a language and perhaps a country, or else English."""
     from babel.localedata import exists  # noqa: PLC0415 - 25 ms
 
     locales = [f"{language}_{region}"]
@@ -125,12 +126,12 @@ def _find_locale(language: str, region: str) -> str:
 
 
 def app_language() -> str:
-    """Return the language of the user's app, in whatever language they write; may be empty."""
+    """Return the language of the user's app, or "". The user may write in another language."""
     return _APP_LANGUAGE.get()[0]
 
 
 def current_region() -> str:
-    """Return the country in the language code of the user's app: "BR" of "pt-br"; may be empty."""
+    """Return the country in the language code of the user's app, such as "BR" of "pt-br", or ""."""
     return _APP_LANGUAGE.get()[1]
 
 
@@ -144,7 +145,7 @@ def set_app_language(code: str | None) -> None:
 
 
 def is_language_chosen() -> bool:
-    """Return whether the user chose the language, so that it overrides that of their messages."""
+    """Return whether the user chose the language, which then overrides that of their messages."""
     return _LANGUAGE.get().is_chosen
 
 
@@ -220,7 +221,7 @@ def region_of_language(language: str) -> str:
 
 @cache
 def _translations_into(language: str, region: str = "") -> GNUTranslations:
-    """Return the translations into a language, those that differ in a country before the others."""
+    """Return the translations into a language. Those that differ in a country come first."""
     if language == ENGLISH:
         return read_translations(TEMPLATE_FILE)
     if not region:
@@ -235,11 +236,11 @@ def _translations_into(language: str, region: str = "") -> GNUTranslations:
 
 
 def read_translations(file: Path) -> GNUTranslations:
-    """Return the translations of a catalogue; a sentence that it lacks in any form stays English.
+    """Return the translations of a catalogue. A sentence of which a form is missing stays English.
 
     Raises:
         OSError: the file cannot be read.
-        PoFileError: it is not a catalogue.
+        PoFileError: the file is not a catalogue.
     """
     from babel.messages.mofile import write_mo  # noqa: PLC0415 - 25 ms
 
@@ -261,7 +262,7 @@ def _read_catalogue(file: Path) -> "Catalog":
 
 
 def _is_translated(message: "Message") -> bool:
-    """Return whether a message has its text, in every form if it has a plural."""
+    """Return whether a message has a translation in each of its forms."""
     if isinstance(message.string, tuple | list):
         return all(message.string)
     return bool(message.string)

@@ -1,4 +1,4 @@
-"""Common words, stemming and sentence splitting, by what `languages/` says of languages."""
+"""Common words, stemming and the splitting of sentences, in the languages of `languages/`."""
 
 from collections.abc import Iterator, Mapping
 from functools import cache, lru_cache
@@ -38,15 +38,15 @@ _SENTENCE_END: Final = pattern(
 )
 _PARAGRAPH_END: Final = pattern(r"\n[ \t]*\n")
 _LAST_SPACE: Final = pattern(r"\s+\S*\Z")
-"""The last white space, with the word behind it."""
+"""The last white space, with the word after it."""
 _CONTEXT_CHARS: Final = 80
 """Characters before and after a full stop that decide whether it ends a sentence."""
 _WORD: Final = pattern(r"\p{L}+'?")
-"""A word, with an apostrophe behind it: "l'"."""
+"""A word, with an apostrophe after it: "l'"."""
 
 
 def split_sentences(text: str) -> list[str]:
-    """Split `text` into sentences; in doubt, two sentences stay together."""
+    """Return the sentences of a text. In doubt, two sentences stay together."""
     sentences = []
     boundaries = [0, *_sentence_ends(text, len(text)), len(text)]
     for start, end in pairwise(boundaries):
@@ -96,7 +96,7 @@ def _sentence_ends(text: str, limit: int) -> Iterator[int]:
 
 
 def _ends_sentence(text: str, start: int, end: int) -> bool:
-    """Return whether `text[start:end]` ends a sentence; not in "Dr. No", "e.g. this", "3. item"."""
+    """Return whether `text[start:end]` ends a sentence. In "Dr. No" and "e.g. this" it does not."""
     if text[start:end].strip("\"'»”’)]") != ".":
         return True
     before = text[max(0, start - _CONTEXT_CHARS) : start]
@@ -150,7 +150,7 @@ def stop_words() -> frozenset[str]:
 
 @cache
 def common_words(language: str) -> frozenset[str]:
-    """Return the folded common words of a language; empty if it has none."""
+    """Return the folded common words of a language, which may be none."""
     known = load_languages().get(language)
     if known is None:
         return frozenset()
@@ -184,7 +184,7 @@ def _pronouns() -> frozenset[str]:
 
 @cache
 def _weights() -> Mapping[str, Mapping[str, float]]:
-    """Return the weight of each common word in its languages: 1, or less if they share it."""
+    """Return the weight of each common word in its languages. It is 1, or less if they share it."""
     languages_by_word: dict[str, list[str]] = {}
     for language in detected_languages():
         for word in load_languages()[language].common_words:

@@ -1,4 +1,4 @@
-"""Calls to servers: failed ones are retried with exponential backoff, and answers are bounded."""
+"""Call servers: retry failed calls with exponential backoff, and limit the size of answers."""
 
 import asyncio
 import logging
@@ -17,7 +17,10 @@ log = logging.getLogger(__name__)
 R = TypeVar("R")
 Sleep = Callable[[float], Awaitable[object]]
 ShouldRetry = Callable[[Exception], bool | float]
-"""Tells if another try may help after an error. A number means yes, after so many seconds."""
+"""Returns whether another try may help after an error.
+
+A number is the seconds to wait before it.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +42,7 @@ class Backoff:
 BACKOFF: Final = Backoff()
 OPENAI_URL: Final = "https://api.openai.com/v1"
 TRANSIENT_STATUSES: Final = frozenset({408, 409, 425, 429})
-"""Statuses below 500 after which another try may help."""
+"""The statuses below 500 after which another try may help."""
 
 
 async def retry(
@@ -51,7 +54,7 @@ async def retry(
     sleep: Sleep = asyncio.sleep,
     description: str = "",
 ) -> R:
-    """Return the result of `call`, retrying up to `max_tries` calls in total; None means forever.
+    """Return the result of `call`, which is called up to `max_tries` times; None means no limit.
 
     Raises the last error, or the first one that should not be retried. Failures are logged if the
     call has a `description`, with the type of the error only: its text may contain a secret.
@@ -77,12 +80,15 @@ async def retry(
 
 
 def is_transient_status(status: int) -> bool:
-    """Return True if another try may help after this HTTP status."""
+    """Return whether another try may help after this HTTP status."""
     return status >= 500 or status in TRANSIENT_STATUSES
 
 
 def bearer_headers(api_key: SecretStr | None) -> dict[str, str]:
-    """Return the headers of a request with a key; none without one, as for a local server."""
+    """Return the headers of a request with a key.
+
+    Without a key, as for a local server, there are none.
+    """
     if api_key is None:
         return {}
     return {"Authorization": f"Bearer {api_key.get_secret_value()}"}

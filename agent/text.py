@@ -1,4 +1,4 @@
-"""Regular expressions in linear time, text normalization, and work on long texts. No I/O."""
+"""Regular expressions in linear time, the normalization of texts, and work on long texts."""
 
 import asyncio
 import re  # noqa: TID251 - only to translate our own patterns, never run on text from outside
@@ -10,13 +10,16 @@ from typing import Final, TypeVar, cast
 R = TypeVar("R")
 
 Match = re.Match[str]
-"""A match of a pattern, with the methods of `re.Match`; its `span` takes group numbers only."""
+"""A match of a pattern, with the methods of `re.Match`. Its `span` takes numbers of groups only."""
 escape_pattern: Final = re.escape
 
 MAX_INLINE_CHARS: Final = 4_000
-"""Longer texts are processed in a thread, so that other chats need not wait."""
+"""The longest text that is not processed in a thread.
+
+Other chats need not wait for longer texts.
+"""
 CACHE_SIZE: Final = 65_536
-"""The maximum number of cached characters, or stems; Unicode has some 150,000 characters."""
+"""The most cached characters or stems. Unicode has some 150,000 characters."""
 
 
 async def in_thread_if_long(
@@ -68,11 +71,14 @@ class Pattern:
         return self._compiled.fullmatch(_replace_surrogates(text))
 
     def findall(self, text: str) -> list[str]:
-        """Return the text of every match; unlike `re`, never its groups."""
+        """Return the text of every match. Unlike in `re`, these are never its groups."""
         return [match[0] for match in self.finditer(text)]
 
     def sub(self, replacement: str | Callable[[Match], str], text: str) -> str:
-        """Replace every match; unlike in `re`, a backslash in `replacement` is literal."""
+        """Return a text with every match replaced.
+
+        Unlike in `re`, a backslash in `replacement` is literal.
+        """
 
         def replace(match: Match) -> str:
             if callable(replacement):
@@ -137,14 +143,14 @@ def strip_unstorable(text: str) -> str:
 
 
 MAX_MARKS: Final = 8
-"""Combining marks in a row; no language needs more than five."""
+"""The most combining marks in a row. No language needs more than five."""
 _LONG_RUN_OF_MARKS: Final = pattern(rf"(\p{{M}}{{{MAX_MARKS}}})\p{{M}}+")
 
 
 def cut(text: str, limit: int) -> str:
-    """Return a text from outside as it may be worked on: its first `limit` characters, storable.
+    """Return the first `limit` characters of a text from outside, in a form that can be stored.
 
-    Further marks on one character are left out, because normalizing sorts them in quadratic time.
+    Too many marks on one character are left out, because normalizing sorts them in quadratic time.
     """
     return _bound_marks(strip_unstorable(text[:limit]))
 
@@ -207,7 +213,7 @@ class CharacterMap(dict[int, str]):
 
 
 def _fold_char(char: str) -> str:
-    # Per character: normalizing a long run of combining marks takes quadratic time.
+    # Normalize each character alone. For a long run of combining marks it takes quadratic time.
     plain = char.casefold().translate(_REPLACEMENTS)
     compatible = unicodedata.normalize("NFKD", plain)  # noqa: TID251 - of one character
     decomposed = compatible.casefold().translate(_REPLACEMENTS)
@@ -219,7 +225,7 @@ def _fold_char(char: str) -> str:
 
 
 def _keep_word_char(char: str) -> str:
-    """Return a character that is part of a word; a space for any other."""
+    """Return a character that is part of a word, or a space for any other character."""
     if char.isalnum() or _WORD_MARKS.match(char):
         return char
     return " "

@@ -56,7 +56,7 @@ FORGETTABLE_KINDS: Final[tuple[ForgettableKind, ...]] = get_args(ForgettableKind
 UNDER_AGE_SETTING: Final = "age=under"
 """The setting of a user who said that they are below the legal age."""
 MAX_CELLAR_ITEMS: Final = 5_000
-"""The most wines in a user's cellar, those that they have drunk included."""
+"""The most wines in a user's cellar, including those that they have drunk."""
 MAX_OVERRIDE_GAP: Final = 38  # characters within "ignore ... instructions"
 
 
@@ -70,11 +70,11 @@ class Fact:
     Like, hate, rated: search filters, as `agent.sommelier.filters` writes them.
     Budget: at most `40 EUR`, `15-30 EUR`, or at least `60- EUR`."""
     original_text: str = ""
-    """The user's words."""
+    """The words of the user."""
 
     @property
     def key(self) -> tuple[str, str]:
-        """Return the kind and the value: two facts with one key are the same fact."""
+        """Return the kind and the value. Two facts with the same key are the same fact."""
         return self.kind, self.value
 
 
@@ -88,7 +88,7 @@ class CellarItem:
     """The fields of a `Wine` that are not at their defaults."""
     count: int
     number: int = 0
-    """The number by which the user names the item; 0 until it is stored."""
+    """The number by which the user names the item. It is 0 until the item is stored."""
     drink_from: int | None = None
     """The first year to drink the wine, if the user stated one."""
     drink_until: int | None = None
@@ -99,12 +99,12 @@ class CellarItem:
     place: str = ""
     """Where the bottles lie, such as "G33"."""
     bought: str = ""
-    """When they were bought, as the user's file writes it."""
+    """When the bottles were bought, as in the user's file."""
     reminded_year: int | None = None
-    """The last year in which the user was reminded of them."""
+    """The last year in which the user was reminded of these bottles."""
 
     def with_bottles(self, new: "CellarItem") -> "CellarItem":
-        """Return this item with the bottles of a new one, and with what that tells of them.
+        """Return this item with the bottles and the facts of a new one.
 
         The count never falls below 0. Bottles without a price keep the known one.
         """
@@ -127,9 +127,10 @@ class CellarItem:
     def without_bottles(
         self, taken: "CellarItem", before: "CellarItem | None"
     ) -> "CellarItem":
-        """Return this item after `taken`, with a negative count, undid an addition.
+        """Return this item after an addition is undone by `taken`, which has a negative count.
 
-        What the addition told is as in `before` again, unless it was changed since.
+        The facts that the addition has overwritten are as in `before` again, unless they were
+        changed since.
         """
         reverted = replace(self, count=max(0, self.count + taken.count))
         if before is None:
@@ -155,7 +156,7 @@ class Drink:
     wine: Mapping[str, Any]
     at: datetime
     rating: str = ""
-    """As the user wrote it: "92", "4/5"."""
+    """The rating as the user wrote it: "92", "4/5"."""
     note: str = ""
 
 
@@ -167,18 +168,18 @@ class Change:
     added_facts: tuple[Fact, ...] = ()
     removed_facts: tuple[Fact, ...] = ()
     bottles: tuple[CellarItem, ...] = ()
-    """Counts to add to those in the cellar; a negative count removes bottles."""
+    """Counts to add to those in the cellar. A negative count removes bottles."""
     overwritten: Mapping[str, CellarItem] = field(default_factory=dict)
-    """The items of which the change has overwritten facts, by key, as they were before."""
+    """The items whose facts the change has overwritten, by key, as they were before."""
     is_inverse: bool = False
-    """True if the change reverts another: it restores what that one has overwritten."""
+    """Whether the change reverts another one, and restores the facts that this has overwritten."""
     drinks: tuple[Drink, ...] = ()
-    """Bottles to add to those that were opened; the counts in `bottles` do without them."""
+    """Bottles to add to those that were opened. `bottles` removes them from the cellar."""
     removed_drinks: tuple[Drink, ...] = ()
     undo_id: int = 0
-    """The id by which the change can be undone, once; 0 if it cannot."""
+    """The id by which the change can be undone once, or 0 if it cannot be undone."""
     reverts_id: int = 0
-    """The `undo_id` of an earlier change that this one reverts."""
+    """The `undo_id` of an earlier change that this one reverts, or 0."""
 
     @property
     def inverse(self) -> "Change":
@@ -205,7 +206,7 @@ class Change:
     def part_for_model(self) -> "Change":
         """Return the part of the change that a model may make, whatever a tool returned.
 
-        It removes only facts of `FORGETTABLE_KINDS`: no allergy, no setting, nothing by `/forget`.
+        It removes only facts of `FORGETTABLE_KINDS`, so neither an allergy nor a setting.
         """
         removed = tuple(
             fact for fact in self.removed_facts if fact.kind in FORGETTABLE_KINDS
@@ -227,7 +228,7 @@ class Person:
     facts: tuple[Fact, ...] = ()
     bottles: tuple[CellarItem, ...] = ()
     drinks: tuple[Drink, ...] = ()
-    """The bottles that they have opened, the last one first."""
+    """The bottles that the user has opened, the last one first."""
     user_id: int = 0
 
 
@@ -236,7 +237,7 @@ NOBODY: Final = Person()
 
 
 def apply_change(person: Person, change: Change) -> Person:
-    """Return a user's data after a change; the count of an item never falls below 0."""
+    """Return a user's data after a change. The count of an item never falls below 0."""
     changed_facts = (*change.removed_facts, *change.added_facts)
     changed_keys = {fact.key for fact in changed_facts}
     facts = [fact for fact in person.facts if fact.key not in changed_keys]
@@ -245,7 +246,7 @@ def apply_change(person: Person, change: Change) -> Person:
     last_number = max((item.number for item in person.bottles), default=0)
     for new in change.bottles:
         old = cellar.pop(new.key, None)
-        if old is None:  # the database gives it the same number
+        if old is None:  # the database will give the item the same number
             last_number += 1
             old = replace(new, count=0, number=last_number)
         cellar[new.key] = change.apply_to(old, new)
@@ -263,10 +264,10 @@ def get_chosen_settings(facts: Iterable[Fact]) -> dict[str, str]:
 
 
 class Lack(StrEnum):
-    """Names what a user wanted and did not get."""
+    """What a user wanted and did not get."""
 
     WINES = "wines"
-    """No wine meets the wish whole."""
+    """No wine meets the whole wish."""
     NAME = "name"
     """The wine that was asked for by its name is not sold, or sold out."""
     DOCUMENTS = "documents"
@@ -279,16 +280,16 @@ class Looked:
 
     kind: Lack
     found: bool
-    """True if it was there."""
+    """Whether the thing was found."""
 
 
 @dataclass(frozen=True, slots=True)
 class StaffOffer:
-    """The effect of a tool that offers to ask the people of the shop; it sends nothing."""
+    """The effect of a tool that offers to ask the people of the shop. It sends nothing."""
 
 
 def find_lack(looked: Collection[Looked]) -> Lack | None:
-    """Return what was looked for and never found in a turn; None if there is nothing."""
+    """Return what was looked for in a turn and never found, or None."""
     found = {look.kind for look in looked if look.found}
     for look in looked:
         if look.kind not in found:
@@ -304,7 +305,7 @@ class Reply:
     """The text to be shown, and to be stored in the conversation."""
     outcome: TurnOutcome = "answered"
     notes: tuple[str, ...] = ()
-    """Shown below the text: why no model answered, how much of a budget remains."""
+    """Notes below the text, such as why no model answered, or how much of a budget remains."""
     wine_ids: tuple[str, ...] = ()
     """Ids of the catalogue's wines in the text, to be stored with it."""
     wines: tuple[Any, ...] = ()
@@ -314,20 +315,20 @@ class Reply:
     structured_answer: Any = None
     """The object from which the text was rendered."""
     stored_answer: str = ""
-    """The answer as JSON, to be stored in the conversation; empty for a text."""
+    """The answer as JSON, to be stored in the conversation, or "" if there is only a text."""
     prompt: PromptRef | None = None
     concerns: frozenset[Concern] = frozenset()
     """Concerns detected in this turn, which the user may confirm or retract."""
     safety_action: SafetyAction = SafetyAction.ANSWER
-    """The decision of safety; anything but an answer is a help text without wines."""
+    """The decision of safety. Unless it is ANSWER, the reply is a help text without wines."""
     stored_concerns: frozenset[Concern] = frozenset()
     """Concerns that the message states for certain, which are stored with this turn."""
     lack: Lack | None = None
     """The thing that the user wanted and did not get."""
     offers_staff: bool = False
-    """True if a button below offers to ask the people of the shop."""
+    """Whether a button below offers to ask the people of the shop."""
     offers_numbers: bool = False
-    """True if a button below offers the numbers to call."""
+    """Whether a button below offers the numbers to call."""
     changes: tuple[Change, ...] = ()
     """Changes to the user's data, applied when the turn ends."""
     lead: str = ""
@@ -341,14 +342,14 @@ class Reply:
     audio: bytes = field(default=b"", repr=False)
     """The text read aloud."""
     parts: tuple[str, ...] = ()
-    """The messages into which the text is divided; empty for one message."""
+    """The messages into which the text is divided, or none if it is one message."""
     billed: BilledUsage = NOTHING_BILLED
     """The usage of the turn, set together with `seconds` when it ends."""
     seconds: float = 0.0
 
     @property
     def messages(self) -> list[str]:
-        """Return the messages to send; notes are appended to the last message."""
+        """Return the messages to send. The notes are appended to the last message."""
         messages = [*self.parts]
         if not messages:
             paragraphs = filter(None, (self.lead, self.text))
@@ -389,21 +390,24 @@ class Deps:
     """The dependencies of a turn."""
 
     person: Person | None = None
-    """The user; if None, unlike `NOBODY`, their concerns are read from the conversation."""
+    """The user. If it is None, the user is unknown, and concerns are read from the conversation."""
     prompts: Mapping[str, Prompt] = field(default_factory=dict)
     """Prompts that replace the built-in ones of the same names."""
     models: Mapping[str, LLM] = field(default_factory=dict)
     """Models for special tasks, for example for reading pictures."""
     ids_given_to_model: set[str] = field(default_factory=set)
-    """Ids of excerpts and wines that tools returned; tools add to the set during the turn."""
+    """The ids of excerpts and wines that tools have returned.
+
+    Tools add to this set during the turn.
+    """
     writing_calls: WritingCalls = field(default_factory=WritingCalls)
     """The calls of tools that may write, which no other try of the turn repeats."""
     answers_from_list: bool = False
-    """True if only the wines of a list that the user has just sent may be recommended."""
+    """Whether only the wines of a list that the user has just sent may be recommended."""
 
 
 def get_deps(run: Run) -> Deps:
-    """Return the dependencies of a run; empty ones if it has none."""
+    """Return the dependencies of a run, which are empty if it has none."""
     if isinstance(run.deps, Deps):
         return run.deps
     return Deps()
@@ -441,7 +445,7 @@ async def answer_turn(run: Run, make_reply: ReplyFunction) -> Reply:
 
 
 async def answer_or_apologize(run: Run, make_reply: ReplyFunction) -> Reply:
-    """Return `make_reply(run)`, or an apology if it fails or is empty. Record usage as well."""
+    """Return the reply of `make_reply`, or an apology if it fails or is empty, with the usage."""
     error_types: tuple[str, ...] = ()
     try:
         reply = await make_reply(run)
@@ -482,7 +486,7 @@ def record_turn(span: Span, reply: Reply) -> None:
 
 
 def describe_progress(name: str) -> str:
-    """Return what the user reads while a tool runs, by the name of the sentence in the catalogues.
+    """Return the sentence that the user reads while a tool runs, by its name.
 
     A text that the model wrote with its calls is not shown: nothing has checked it.
     """
@@ -490,7 +494,7 @@ def describe_progress(name: str) -> str:
 
 
 def list_error_types(response: AgenticResponse[Any]) -> tuple[str, ...]:
-    """Return all attempts' error types, plus the final one if it is not among them."""
+    """Return the error types of all attempts, and the final one if it is not among them."""
     # Without an answer, the outcome is the type of the error that ended the turn.
     if response.has_text or response.outcome in ("answered", *response.error_types):
         return response.error_types
@@ -522,7 +526,7 @@ def _any_phrase(field: str) -> str:
 
 
 def find_security_flags(message: str) -> list[str]:
-    """Return the names of the injection patterns in a message: a hint, not a defence."""
+    """Return the names of the injection patterns in a message. They are a hint and no defence."""
     normalized = compose_compatible(strip_invisible(message)).lower()
     flags = []
     for flag, attack in _injection_patterns().items():
@@ -532,7 +536,10 @@ def find_security_flags(message: str) -> list[str]:
 
 
 def clean_and_flag(message: str, span: Span) -> str:
-    """Return a message, shortened and cleaned; only flag injections on the span, never block."""
+    """Return a message shortened and cleaned.
+
+    Injections are flagged on the span, and not blocked.
+    """
     message = cut(message, size_limits.MESSAGE_CHARS)
     with span.child("guard.input", "guardrail", input=message) as guard:
         flags = find_security_flags(message)

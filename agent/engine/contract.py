@@ -18,7 +18,7 @@ T = TypeVar("T")
 FEEDBACK_INTRO: Final = (
     "Your previous response failed validation: {error_description}. "
 )
-"""The beginning of every feedback, from R-002 of the structured-output research."""
+"""The beginning of every feedback, as R-002 of the structured-output research asks for."""
 FEEDBACK: Final = FEEDBACK_INTRO + (
     "Please respond again with valid JSON matching the required schema. "
     "Do not include any text outside the JSON object."
@@ -37,7 +37,7 @@ class Source(Protocol):
 
     @property
     def source_text(self) -> str:
-        """Return what the source says; an answer may say it too."""
+        """Return the text of the source, which an answer may repeat."""
 
     @property
     def links(self) -> Sequence[str]:
@@ -51,11 +51,11 @@ def texts_of(sources: Iterable[Source]) -> list[str]:
 
 @dataclass(slots=True)
 class Evidence:
-    """The facts of a turn; an answer may name nothing else.
+    """The facts of a turn. An answer may name nothing else.
 
     `sources` holds the results of this turn's tools, by id. The text that a tool returns to the
-    model is not evidence: it may repeat the model's own arguments. `user_texts` are the messages of
-    the user, `assistant_texts` earlier answers.
+    model is not evidence, because it may repeat the model's own arguments. `user_texts` are the
+    messages of the user, `assistant_texts` earlier answers.
     """
 
     sources: dict[str, Source] = field(default_factory=dict)
@@ -69,7 +69,7 @@ class Evidence:
 
     @property
     def links(self) -> frozenset[str]:
-        """Return the addresses of the sources: only these may be links in an answer."""
+        """Return the addresses of the sources. Only these may be links in an answer."""
         links: set[str] = set()
         for source in self.sources.values():
             links.update(source.links)
@@ -77,13 +77,13 @@ class Evidence:
 
 
 class Show(Enum):
-    """Says when the valid part of an answer may be shown."""
+    """When the valid part of an answer may be shown."""
 
     AT_ONCE = auto()
     AFTER_A_RETRY = auto()
-    """When the model has been asked again, and made the mistake again."""
+    """After the model was asked again, and made a mistake again."""
     AT_LAST = auto()
-    """When all attempts have failed."""
+    """After all attempts have failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class Part(Generic[T]):
 
 
 Problem = str | None | Awaitable[str | None]
-"""The problem of an answer, or None; a rule that is a coroutine function is awaited."""
+"""The problem of an answer, or None. A rule may also be a coroutine function, which is awaited."""
 
 
 def _nothing(value: object, evidence: object = None) -> None:
@@ -104,7 +104,7 @@ def _nothing(value: object, evidence: object = None) -> None:
 
 
 def _as_text(value: object, evidence: Evidence) -> str:
-    """Render an answer by default: every string, number and truth value as a paragraph."""
+    """Return an answer as text, with each string, number and truth value as a paragraph."""
     paragraphs = map(str, leaves(to_jsonable_python(value)))
     return "\n\n".join(text for text in paragraphs if text.strip())
 
@@ -117,10 +117,10 @@ class OutputContract(Generic[T]):
     itself, without a text: no rule applies to it. `semantic` and `grounding` are the rules of any
     other value. `render` returns the text for the user, `ids` the ids that this text shows.
 
-    `keep_valid` returns the valid part of a value, and when it may be shown; None if there is none.
-    It is checked by all rules again before it is an answer, but not before it is a draft.
-    `read_unfinished` reads a value from the JSON that a model has written so far; its valid part is
-    the draft. `narrow` restricts the strict schema to the evidence.
+    `keep_valid` returns the valid part of a value, and when it may be shown, or None if there is
+    none. This part is checked by all rules again before it is an answer, but not before it is a
+    draft. `read_unfinished` reads a value from the JSON that a model has written so far. The valid
+    part is the draft. `narrow` restricts the strict schema to the evidence.
 
     `read_text` reads a value from plain text, or from a response without JSON, or returns None.
     `feedback_wording` replaces the usual feedback. `temperature` is sent with every request.
@@ -141,7 +141,7 @@ class OutputContract(Generic[T]):
 
     @cached_property
     def adapter(self) -> TypeAdapter[T]:
-        """Return the validator, built once."""
+        """Return the validator, which is built only once."""
         if isinstance(self.type, TypeAdapter):
             return self.type
         return TypeAdapter(self.type)
@@ -170,15 +170,16 @@ class OutputContract(Generic[T]):
 
     @property
     def plain_text(self) -> bool:
-        """Return True if the answer is plain text instead of JSON."""
+        """Return whether the answer is plain text instead of JSON."""
         schema = self.output.schema
         return schema.get("type") == "string" and schema.keys() <= TEXT_KEYWORDS
 
     @property
     def is_drafted(self) -> bool:
-        """Return True if a part of the answer may be shown while it is written.
+        """Return whether a part of the answer may be shown while it is written.
 
-        Without `read_unfinished` these are the whole sentences of a text that no rule changes.
+        Without `read_unfinished`, only the whole sentences of a text that no rule changes may be
+        shown.
         """
         if self.read_unfinished is not None:
             return True
@@ -186,7 +187,7 @@ class OutputContract(Generic[T]):
         return self.plain_text and not changes_text
 
     def output_format(self, evidence: Evidence) -> OutputSchema | None:
-        """Return the schema for a response format, None unless the answer is a JSON object."""
+        """Return the schema for a response format, or None if the answer is not a JSON object."""
         if self.output.schema.get("type") != "object":
             return None
         strict = self.output.strict_schema
@@ -196,9 +197,9 @@ class OutputContract(Generic[T]):
 
 
 def make_strict_schema(schema: JsonSchema) -> JsonSchema | None:
-    """Return `schema` for strict mode: every property required, no others, no defaults.
+    """Return a schema for strict mode, in which all properties are required and no others allowed.
 
-    Return None unless the root is an object, and no object is open.
+    Return None if the root is not an object, or if an object allows any properties.
     """
     if schema.get("type") != "object":
         return None

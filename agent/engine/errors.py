@@ -13,7 +13,7 @@
         ├── DeadlinePassed        its time is
         └── Stopped               the user wants no more of it
 
-The text of a `ModelError` is for the operator's log; it holds no key and no prompt.
+The text of a `ModelError` is for the admin's log. It has neither a key nor a prompt.
 """
 
 import logging
@@ -33,7 +33,7 @@ ResponseOutcome = Literal[
 
 
 class AnswerError(StrEnum):
-    """Names what is wrong with a final response, as traces show it."""
+    """What is wrong with a final response, as traces show it."""
 
     REFUSAL = auto()
     CONTENT_FILTER = auto()
@@ -65,7 +65,7 @@ class AgentError(Exception):
 class ModelError(AgentError):
     """The language model could not be asked.
 
-    If its server answered, `status` is the HTTP status and `server_text` what the server said.
+    If its server answered, `status` is the HTTP status and `server_text` the server's message.
     """
 
     outcome: ClassVar[ResponseOutcome] = "model_error"
@@ -79,7 +79,7 @@ class ModelError(AgentError):
 
     @property
     def cause(self) -> str:
-        """Return why the request failed, for the trace: in the server's words if there are any."""
+        """Return for the trace why the request failed, in the server's words if there are any."""
         return clip(self.server_text or str(self), CAUSE_CHARS)
 
 
@@ -111,7 +111,7 @@ class ModelRejected(ModelError):
 
 
 class ContextTooLong(ModelRejected):
-    """The request is longer than the model takes in."""
+    """The request is longer than the context of the model."""
 
 
 class ToolError(AgentError):
@@ -148,7 +148,7 @@ def log_failure(what: str, error: BaseException) -> None:
 
 
 def describe_validation_error(error: ValidationError) -> str:
-    """List the first few issues as `path: message`; without URLs and without the input."""
+    """Return the first issues as `path: message`, without URLs and without the input."""
     described = []
     for issue in error.errors(include_url=False)[:5]:
         path = ".".join(quoted(str(part)) for part in issue["loc"]) or "answer"
@@ -158,6 +158,6 @@ def describe_validation_error(error: ValidationError) -> str:
 
 
 def quoted(text: str, limit: int = 80) -> str:
-    """Quote a model's own words inside an error description: one line, bounded, no code fence."""
+    """Return words of a model for an error description: short, on one line, without code fences."""
     without_fences = text.replace("`", "'")
     return clip(" ".join(without_fences.split()), limit)

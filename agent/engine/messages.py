@@ -1,8 +1,8 @@
 """The messages of a turn, and the data that travels between the loop and a language model.
 
-Servers accept a `Conversation`: every call has exactly one result, and of all invalid responses
-only the last is sent, with its feedback. Some servers want fields of their own messages back (an
-echo): these are sent only within the turn, and only to the model that wrote the message.
+A `Conversation` has the form that servers accept: every call has exactly one result. Of all invalid
+responses only the last is sent, with its feedback. Some servers want fields of their own messages
+back (an echo). These are sent only within the turn, and only to the model that wrote the message.
 """
 
 import json
@@ -27,7 +27,7 @@ Message = dict[str, Any]
 JsonSchema = Mapping[str, Any]
 
 ResponseMode = Literal["prompt", "json_object", "json_schema"]
-"""The way to a structured answer: by the prompt alone (A), as any JSON (B), strictly (C)."""
+"""How a structured answer is asked for: by the prompt alone (A), as any JSON (B), strictly (C)."""
 
 ECHOED: Final = ("reasoning_content", "reasoning_details", "extra_content")
 """Fields of an assistant's message, or of its calls, that some servers want back: an echo."""
@@ -35,27 +35,27 @@ ECHOED: Final = ("reasoning_content", "reasoning_details", "extra_content")
 
 @dataclass(slots=True)
 class Written:
-    """The text of a response so far; a model that streams keeps it up to date."""
+    """The text of a response so far. A model that streams keeps it up to date."""
 
     text: str = ""
     began_ns: int | None = None
     """The time when the text began, in nanoseconds since the epoch."""
 
     def update(self, text: str) -> None:
-        """Take the text so far."""
+        """Set the text so far."""
         if text and self.began_ns is None:
             self.began_ns = time.time_ns()
         self.text = text
 
     def clear(self) -> None:
-        """Forget the text; the next try begins another."""
+        """Forget the text, because the next try begins another."""
         self.text = ""
         self.began_ns = None
 
 
 @dataclass(frozen=True, slots=True)
 class TokenUsage:
-    """Tokens of one request as the server counted them.
+    """The tokens of one request as the server has counted them.
 
     `cached_tokens` are a part of the prompt, `reasoning_tokens` a part of the completion.
     """
@@ -72,7 +72,7 @@ class TokenUsage:
 
     @property
     def by_bucket(self) -> Mapping[str, int]:
-        """Return the tokens under Langfuse's names, each token in one bucket."""
+        """Return the tokens by Langfuse's names. Each token is counted once."""
         cached = min(self.cached_tokens, self.prompt_tokens)
         reasoning = min(self.reasoning_tokens, self.completion_tokens)
         buckets = {
@@ -95,7 +95,7 @@ class TokenUsage:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A tool call requested by a model; `arguments` is the raw JSON text."""
+    """A tool call requested by a model. `arguments` is the raw JSON text."""
 
     id: str
     name: str
@@ -104,7 +104,7 @@ class ToolCall:
 
     @property
     def wire(self) -> dict[str, Any]:
-        """Return the call as it is sent back: some servers refuse invalid names or arguments."""
+        """Return the call as it is sent back. Some servers refuse invalid names or arguments."""
         name = api_name(self.name) or "unknown"
         arguments = self.arguments
         if json_object(arguments) is None:
@@ -129,11 +129,11 @@ class OutputSchema:
 
 @dataclass(frozen=True, slots=True)
 class LLMRequest:
-    """The parts of a request in addition to its messages; `tools` are in the wire format of OpenAI.
+    """The parts of a request besides its messages. `tools` are in the wire format of OpenAI.
 
     A model that can stream its response does so if there is a `written`. After an answer with an
-    error of form, the next `needs_form`: a server that takes no response format beside tools gets
-    the format.
+    error of form, the next request `needs_form`: a server that accepts no response format beside
+    tools gets the format.
     """
 
     tools: Sequence[JsonSchema] = ()
@@ -166,7 +166,7 @@ class LLMResponse:
 
     @property
     def output(self) -> object:
-        """Return it as an admin reads it in the trace; an invalid answer is kept raw."""
+        """Return the response as an admin reads it in the trace. An invalid answer is kept raw."""
         if self.tool_calls:
             calls = [
                 {"id": call.id, "name": call.name, "arguments": call.arguments}
@@ -183,20 +183,20 @@ class LLM(Protocol):
 
     @property
     def model(self) -> str:
-        """Return the model's name, as the server knows it."""
+        """Return the name by which the server knows the model."""
 
     @property
     def base_url(self) -> str | None:
-        """Return the address of its server, None if there is none or it is the usual one."""
+        """Return the address of the server, or None if there is none or it is the usual one."""
 
     async def generate_with_tools(
         self, messages: Sequence[Message], request: LLMRequest
     ) -> LLMResponse:
-        """Send `messages`; the model answers or asks for tools.
+        """Send `messages`, and return the response, in which the model answers or calls tools.
 
         Raises:
-            ModelUnavailable: no usable answer came; another try may help.
-            ModelRejected: the request will fail again as it is.
+            ModelUnavailable: there is no usable answer. Another try may help.
+            ModelRejected: the same request will fail again.
         """
 
 
@@ -250,11 +250,11 @@ class Conversation:
         return texts
 
     def drop_echoes(self) -> None:
-        """Remove the fields that the model so far wanted back; another model is asked next."""
+        """Remove the fields that the present model wants back. Another model is asked next."""
         self._added = [*map(without_echoes, self._added)]
 
     def shorten(self) -> bool:
-        """Drop half of the history, up to a message of the user; return False if there is none."""
+        """Drop half of the history, up to a message of the user. Return False if there is none."""
         had_history = bool(self._history)
         del self._history[: len(self._history) // 2 + 1]
         while self._history and self._history[0]["role"] != "user":
@@ -262,9 +262,9 @@ class Conversation:
         return had_history
 
     def with_unique_ids(self, calls: Sequence[ToolCall]) -> list[ToolCall]:
-        """Return the calls with unique ids: an id that is malformed or in use is replaced.
+        """Return the calls with unique ids. An id that is malformed or in use is replaced.
 
-        New ids have nine letters and digits: some servers accept no others.
+        New ids have nine letters and digits, because some servers accept no others.
         """
         unique: list[ToolCall] = []
         for call in calls:
@@ -291,7 +291,7 @@ class Conversation:
     def add_feedback(self, response: LLMResponse, raw: str, feedback: str) -> None:
         """Add an invalid response, of which `raw` is sent, in place of the previous pair.
 
-        It has its echo if tools were called: some servers then require it.
+        The response has its echo if tools were called, because some servers then require it.
         """
         del self._added[self._pair]
         self._pair = slice(len(self._added), len(self._added) + 2)
@@ -304,7 +304,7 @@ class Conversation:
 
 
 def api_name(name: str) -> str:
-    """Write a name as a server accepts it: letters, digits, _ and -, at most 64."""
+    """Return a name in the form that servers accept: at most 64 letters, digits, _ and -."""
     return NOT_IN_A_NAME.sub("_", name)[: size_limits.NAME_CHARS]
 
 
@@ -320,7 +320,7 @@ def json_object(text: str) -> dict[str, Any] | None:
 
 
 def without_images(message: Message) -> Message:
-    """Return a message with the size of each image in its place, for the trace."""
+    """Return a message for the trace, with the size of each image in its place."""
     parts = message.get("content")
     if not isinstance(parts, list):
         return message

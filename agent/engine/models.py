@@ -1,4 +1,4 @@
-"""The models of a turn, asked in order, a bounded number of times each, and what they cost."""
+"""Ask the models of a turn in order, each a limited number of times, and count what they cost."""
 
 import asyncio
 import ipaddress
@@ -43,13 +43,13 @@ log = logging.getLogger(__name__)
 LONGEST_WAIT_SECONDS: Final = 20.0
 MILLION: Final = 1_000_000
 HALF_HOUR_SECONDS: Final = 1800
-TOKEN_CHARS: Final = 4  # about, to count a request that was cut off
+TOKEN_CHARS: Final = 4  # the usual length of a token, for requests that were cut off
 VERSION: Final = pattern(r"(?s)(?:-(?:v?\d|latest).*)?")
-"""The rest of a name that is still the same model: nothing, a date or a version."""
+"""The rest of a name with which it is still the same model: nothing, a date or a version."""
 LOCAL_HOSTS: Final = (".local", ".internal", ".lan", ".home.arpa", ".localhost")
 FREE: Final = Price(prompt=0, completion=0)
 UNKNOWN: Final = Price(prompt=5, completion=25)
-"""The price of the dearest models in common use, about: a limit stops too early, not never."""
+"""The assumed price of an unknown model, which is high: a limit should stop early, not never."""
 
 
 @dataclass(slots=True)
@@ -65,7 +65,7 @@ class ModelChain:
     async def ask(
         self, chat: Conversation, request: LLMRequest, *, attempt: int
     ) -> tuple[LLMResponse, Span]:
-        """Return a response and its span; raise LimitReached or the error of the last model."""
+        """Return a response and its span, or raise LimitReached or the error of the last model."""
         failures = 0
         while True:
             try:
@@ -73,7 +73,7 @@ class ModelChain:
             except ModelError as error:
                 is_shorter = isinstance(error, ContextTooLong) and chat.shorten()
                 if is_shorter or isinstance(error, ParameterDeclined):
-                    continue  # the next request leaves out what the server declined
+                    continue  # the next request leaves out the parameter that the server declined
                 failures += 1
                 wait = self._seconds_to_wait(error, failures)
                 if wait is not None:
@@ -108,7 +108,7 @@ class ModelChain:
         if limit is not None:
             raise LimitReached(f"this turn has used up its {limit}")
         run.usage.requests += 1
-        if request.written is not None:  # of the try before
+        if request.written is not None:  # the text is that of the try before
             request.written.clear()
         parameters = _recorded_parameters(request)
         recorded_messages = None
@@ -139,7 +139,7 @@ class ModelChain:
     async def _send(
         self, model: LLM, messages: list[Message], request: LLMRequest, span: Span
     ) -> LLMResponse:
-        """Send a request; if it is cancelled, keep and count what was written until then."""
+        """Send a request. If it is cancelled, keep and count what was written until then."""
         try:
             async with asyncio.timeout_at(self.run.deadline):
                 return await model.generate_with_tools(messages, request)
@@ -154,7 +154,7 @@ class ModelChain:
             raise
         except TimeoutError:
             raise DeadlinePassed("the time of this turn is used up") from None
-        except Exception as error:  # of a model that is no LLMService
+        except Exception as error:  # a model of one's own may raise any error
             log_failure("a model failed", error)
             kind = type(error).__name__
             raise ModelRejected(f"the model failed ({kind})") from None
@@ -164,7 +164,8 @@ class ModelChain:
     ) -> None:
         """Add a response to the usage of the turn, and put it onto its span.
 
-        An assumed price counts in the usage only: the admin may have set another in Langfuse.
+        An assumed price counts in the usage only, because the admin may have set another in
+        Langfuse.
         """
         known_price = find_price(response, self.run.usage.prices)
         price = known_price or assume_price(response)
@@ -209,14 +210,14 @@ def _cut_off(model: LLM, messages: list[Message], written: Written) -> LLMRespon
 
 
 def is_worth_a_retry(error: Exception) -> TypeGuard[ModelUnavailable]:
-    """Return True if the same model may answer, after no longer wait than a turn can take."""
+    """Return whether the same model may answer after a wait that is short enough for a turn."""
     if not isinstance(error, ModelUnavailable) or isinstance(error, ModelTimeout):
         return False
     return error.retry_after is None or error.retry_after <= LONGEST_WAIT_SECONDS
 
 
 def find_price(response: LLMResponse, own: Mapping[str, Price]) -> Price | None:
-    """Return the price of a response among `own`, else in genai-prices; None if none is known.
+    """Return the price of a response among `own`, or else in genai-prices, or None.
 
     The first look-up takes 0.2 s.
     """
@@ -232,7 +233,7 @@ def find_price(response: LLMResponse, own: Mapping[str, Price]) -> Price | None:
 
 
 def assume_price(response: LLMResponse) -> Price:
-    """Return the price of a model that nobody knows: free on a local server, else a high one."""
+    """Return the price of an unknown model, which is free on a local server and high elsewhere."""
     if response.base_url is not None and is_local(response.base_url):
         return FREE
     _warn_of(response.model)
@@ -245,7 +246,7 @@ def _published_price(
 ) -> Price | None:
     """Return the price that is published for a model of a server, or of the model's maker.
 
-    It may depend on the length of the prompt and on the time of the day: `half_hour` is now.
+    It may depend on the length of the prompt, and on the time of the day, which `half_hour` is.
     Return None if none is published.
     """
     from genai_prices import Usage as Tokens  # noqa: PLC0415 (0.2 s and 13 MB)
@@ -279,7 +280,7 @@ def _warn_of(model: str) -> None:
 
 
 def is_local(base_url: str) -> bool:
-    """Return True if a server is on this machine or in its own network, where models are free."""
+    """Return whether a server is on this machine or in its own network, where models are free."""
     host = urlsplit(base_url).hostname or ""
     try:
         address = ipaddress.ip_address(host)

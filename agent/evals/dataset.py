@@ -41,12 +41,12 @@ def _require_detected_language(code: str) -> str:
 
 
 class Expectation(StrictModel):
-    """Expectations of the last answer of a conversation; absent ones are not checked.
+    """The expectations of the last answer of a conversation. What is not set is not checked.
 
     Every wine of the answer must have one of the values of each list of wine properties, and none
-    of those of a list `without_…`; `without_notes` are words like "oak". `cheaper_than` and `about`
-    are numbers of wines in the previous answer, counted from 1. `must_not_contain` applies to all
-    answers of the conversation.
+    of the values of a list `without_…`. `without_notes` are words such as "oak". `cheaper_than` and
+    `about` are numbers of wines in the previous answer, counted from 1. `must_not_contain` applies
+    to all answers of the conversation.
     """
 
     types: tuple[ResponseType, ...] = ()
@@ -127,7 +127,7 @@ def parse_conversation(value: object, location: str) -> EvalCase:
     """Parse a conversation from plain data or JSON.
 
     Raises:
-        DatasetError: it is not a conversation. The message has the location, field and problem.
+        DatasetError: this is not a conversation. The message has the location, field and problem.
     """
     try:
         if isinstance(value, str):
@@ -157,10 +157,10 @@ def to_item(dataset: str, conversation: EvalCase) -> dict[str, Any]:
 
 
 def from_item(item: Any, dataset: str) -> EvalCase:
-    """Parse an item of Langfuse's client, which was made by `to_item` or has a text as input.
+    """Parse an item of Langfuse's client, which `to_item` has made, or which has a text as input.
 
     Raises:
-        DatasetError: it is neither, or it has unknown expectations.
+        DatasetError: this is no such item, or it has unknown expectations.
     """
     location = f"item {item.id} of {dataset}"
     conversation = item.input

@@ -1,4 +1,4 @@
-"""The evaluators: one for each metric, which scores the last answer of a conversation.
+"""The evaluators. Each has one metric and scores the last answer of a conversation.
 
 `docs/evaluation.md` explains the metrics.
 """
@@ -44,7 +44,7 @@ class Mark:
 
     @property
     def passed(self) -> bool:
-        """Return True if the score is perfect."""
+        """Return whether the score is perfect."""
         return self.score >= 1
 
 
@@ -61,7 +61,7 @@ class Observation:
     wines: tuple[Wine, ...] = ()
     """The wines of the last reply that are in the catalogue."""
     unknown_ids: tuple[str, ...] = ()
-    """The ids of its other wines."""
+    """The ids of the other wines of the last reply."""
     previous_wines: tuple[Wine, ...] = ()
     """The wines of the reply before the last."""
     earlier_ids: frozenset[str] = frozenset()
@@ -104,7 +104,7 @@ def mark_type(observation: Observation, expect: Expectation) -> Mark | None:
 
 
 def _type_of(reply: Reply) -> str:
-    """Return the type of an answer; the outcome of the turn if it has none."""
+    """Return the type of an answer, or the outcome of the turn if the answer has no type."""
     if reply.structured_answer:
         return str(reply.structured_answer.response_type)
     if reply.outcome == "refused":
@@ -162,7 +162,7 @@ def mark_follow_up(observation: Observation, expect: Expectation) -> Mark | None
 
 
 def _is_cheaper(observation: Observation, number: int) -> bool:
-    """Return True if all wines are cheaper than a previous wine, counted from 1."""
+    """Return whether all wines are cheaper than a previous wine, counted from 1."""
     if number > len(observation.previous_wines):
         return False
     limit = observation.previous_wines[number - 1].price_in_euros or 0.0
@@ -173,7 +173,7 @@ def _is_cheaper(observation: Observation, number: int) -> bool:
 
 
 def _is_about(observation: Observation, number: int) -> bool:
-    """Return True if the answer shows a previous wine, counted from 1, or names its producer."""
+    """Return whether the answer shows a previous wine, counted from 1, or names its producer."""
     if number > len(observation.previous_wines):
         return False
     wine = observation.previous_wines[number - 1]
@@ -183,7 +183,7 @@ def _is_about(observation: Observation, number: int) -> bool:
 
 
 def mark_language(observation: Observation, language: str | None) -> Mark | None:
-    """Check the language of the answer, without quotations; None if it is unclear."""
+    """Check the language of the answer without its quotations. Return None if it is unclear."""
     answer = observation.reply.structured_answer
     prose = observation.text
     descriptions = []
@@ -256,7 +256,7 @@ def has_filters(expect: Expectation) -> bool:
 
 
 def broken_filters(wine: Wine, expect: Expectation) -> Iterator[str]:
-    """Yield the expectations that a wine does not meet; unknown values meet no limit."""
+    """Yield the expectations that a wine does not meet. An unknown value meets no limit."""
     for name, field in FILTERS_BY_EXPECTATION.items():
         values = tuple(map(str, getattr(expect, name)))
         if not values:
@@ -273,7 +273,7 @@ def broken_filters(wine: Wine, expect: Expectation) -> Iterator[str]:
 
 
 def _is_within_price(wine: Wine, expect: Expectation) -> bool:
-    """Return True if a wine is known to have a price within the limits, or there are none."""
+    """Return whether there are no limits, or a wine is known to have a price within them."""
     if expect.min_price is None and expect.max_price is None:
         return True
     price = wine.price_in_euros

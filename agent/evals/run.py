@@ -1,6 +1,6 @@
 """Answer the conversations of a dataset with every variant, mark the answers, and report them.
 
-Results are yielded one by one, so that an interrupted run keeps those that it has.
+Results are yielded one by one, so that an interrupted run keeps its results so far.
 """
 
 import asyncio
@@ -51,7 +51,7 @@ class Result:
     wine_ids: tuple[str, ...] = ()
     traces: list[TraceRecord] = field(default_factory=list)
     failure: str = ""
-    """The type of the exception that ended the conversation; empty if there was none."""
+    """The type of the exception that ended the conversation, or ""."""
 
     @property
     def passed(self) -> bool:
@@ -60,7 +60,7 @@ class Result:
 
     @property
     def cost_usd(self) -> float:
-        """Return what the conversation cost; 0 if it failed."""
+        """Return the cost of the conversation, or 0 if it failed."""
         return self.figures.get("cost_usd", 0.0)
 
     @property
@@ -81,7 +81,7 @@ class Variant:
     async def attempt(self, case: EvalCase, title: str) -> Result:
         """Answer the messages of a case one after another, and mark the last answer.
 
-        An exception is a failure of this case only.
+        An exception makes only this case fail.
         """
         result = Result(self.label, case)
         try:
@@ -229,7 +229,7 @@ def table_rows(results: Sequence[Result]) -> Iterator[list[str]]:
 
 
 def _format_cell(name: str, results: Sequence[Result]) -> str:
-    """Return the mean or percentile of a metric or figure as text, a dash if it never applied."""
+    """Return the mean or percentile of a metric or figure, or a dash if it never applied."""
     numbers = []
     for result in results:
         if name in PERCENTILES:
@@ -259,7 +259,7 @@ def find_worst(results: Sequence[Result]) -> list[Result]:
 
     not_passed = [result for result in results if not result.passed]
     not_passed.sort(key=mean_score)
-    # A sort is stable: among failures and others the order by scores stays.
+    # Sorting is stable, so the order by scores stays among failures and among the others.
     not_passed.sort(key=lambda result: not result.failure)
     return not_passed[:MAX_WORST_CASES]
 

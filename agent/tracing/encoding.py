@@ -1,7 +1,7 @@
-"""Convert recorded traces to Langfuse's observations, by its own client.
+"""Convert recorded traces to observations of Langfuse, using its own client.
 
-A turn is recorded as plain data and converted when it is over: only then are its tags known, and it
-need not wait for the client.
+A turn is recorded as plain data and converted when it is over. Only then are its tags known, and
+the turn need not wait for the client.
 """
 
 import logging
@@ -30,8 +30,10 @@ from agent.engine.run import PromptRef
 from agent.tracing.langfuse_project import Project
 from agent.tracing.records import SpanRecord, TraceRecord
 
-CLIENT_SECONDS: Final = 30  # of a request for a prompt or a data set
-EXPERIMENT_ENVIRONMENT: Final = "sdk-experiment"  # where the client puts experiments
+CLIENT_SECONDS: Final = 30  # the time limit of a request for a prompt or a data set
+EXPERIMENT_ENVIRONMENT: Final = (
+    "sdk-experiment"  # the environment of the client's experiments
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +66,11 @@ class TraceEncoder:
         self._lock = Lock()
 
     def encode(self, trace: TraceRecord) -> bytes:
-        """Return an `ExportTraceServiceRequest` of the spans, replayed through the client."""
+        """Return an `ExportTraceServiceRequest` with the spans, replayed through the client."""
         with self._lock:
             try:
                 observed = observe(self.client, trace)
-            finally:  # the next trace must not find what is left of one that failed
+            finally:  # what is left of a failed trace must not get into the next one
                 request = self._take_request()
         for span in _spans_of(request):
             # Put back the recorded ids, so that a repeated request replaces these spans.
@@ -84,7 +86,8 @@ class TraceEncoder:
     ) -> EncodedItem:
         """Return an item of a data set as the client records it in an `experiment`.
 
-        Its task only replays the recorded traces. The scores of the last one become its own.
+        The task of the item only replays the recorded traces. The item gets the scores of the last
+        trace.
         """
         observed: dict[str, SpanRecord] = {}
         scores: list[CreateScoreRequest] = []
@@ -112,7 +115,7 @@ class TraceEncoder:
             if record:
                 _put_back_times(span, [record])
             else:
-                # The client's own spans last from the first turn to the last one.
+                # The client's own spans last from the first turn to the last.
                 _put_back_times(span, observed.values())
         url = result.experiment_url or ""
         return EncodedItem(request.SerializeToString(), scores, url)
@@ -132,7 +135,7 @@ def _spans_of(request: ExportTraceServiceRequest) -> Iterator[Span]:
 
 
 def _put_back_times(span: Span, records: Collection[SpanRecord]) -> None:
-    """Give a span the time from the start of the first of these records to the end of the last."""
+    """Set the times of a span to the start of the first record and the end of the last."""
     starts = [record.started_ns for record in records]
     ends = [record.ended_ns or record.started_ns for record in records]
     span.start_time_unix_nano = min(starts)
@@ -144,16 +147,16 @@ _cached_encoder: Final = cache(TraceEncoder)
 
 
 def get_trace_encoder(project: Project) -> TraceEncoder:
-    """Return the only `TraceEncoder` of a project: Langfuse's client is a singleton, too."""
+    """Return the only `TraceEncoder` of a project. Langfuse's client is a singleton, too."""
     # Two encoders would share a client, and one of them would get no spans.
     with _open_lock:
         return _cached_encoder(project)
 
 
 def observe(client: Langfuse, trace: TraceRecord) -> dict[str, SpanRecord]:
-    """Create an observation for each span of a trace, below the current observation, if any.
+    """Create an observation for each span of a trace, and return the spans by observation id.
 
-    The observations have times of their own. Return the spans by observation id.
+    They are below the current observation, if there is one, and have times of their own.
     """
     observations: dict[str | None, Any] = {}
     observed: dict[str, SpanRecord] = {}
@@ -217,7 +220,7 @@ def _observation_fields(span: SpanRecord) -> dict[str, Any]:
 
 
 def _status_message(metadata: Mapping[str, Any]) -> str:
-    """Return the types of errors, and of a failed request the status and the cause.
+    """Return the types of errors, and the status and the cause of a failed request.
 
     Example: `ModelUnavailable: HTTP 429: Rate limit reached for gpt-4o`.
     """
@@ -239,14 +242,14 @@ def _generation_fields(span: SpanRecord) -> dict[str, Any]:
     fields: dict[str, Any] = {
         "model": span.model,
         "model_parameters": span.model_parameters,
-        # Without usage and cost Langfuse would count the tokens of the input, and invent a cost.
+        # Without usage and cost, Langfuse would count the tokens of the input, and guess a cost.
         "usage_details": usage.by_bucket,
     }
     costs = span.costs
     if span.usage is None:
         costs = {}
     if costs is not None:
-        # Without a total Langfuse adds up the costs of `input` and `output` only.
+        # Without a total, Langfuse adds up only the costs of `input` and `output`.
         fields["cost_details"] = {"total": sum(costs.values()), **costs}
     if span.first_token_ns:
         began = datetime.fromtimestamp(span.first_token_ns / 1e9, UTC)
@@ -264,7 +267,7 @@ def _generation_fields(span: SpanRecord) -> dict[str, Any]:
 
 
 def _prompt_link(prompt: PromptRef) -> TextPromptClient:
-    """Return what links a generation to its prompt in Langfuse; the text is not needed."""
+    """Return the link from a generation to its prompt in Langfuse. It needs no text."""
     version = Prompt_Text(
         name=prompt.name,
         version=prompt.version,

@@ -18,15 +18,17 @@ Content = Literal["full", "masked", "none"]
 """Texts in traces: all except secrets, all except personal data and secrets, or none."""
 
 MAX_DEPTH: Final = 60  # levels of nested data; deeper levels are left out
-MAX_MASKED_CHARS: Final = 100_000  # of one text
+MAX_MASKED_CHARS: Final = (
+    100_000  # the part of a text that is masked; the rest is left out
+)
 MIN_SECRET_CHARS: Final = 8
 # A short word as a key ("ollama") would be masked everywhere.
 MIN_WORD_SECRET_CHARS: Final = 16
-MIN_ANY_CASE_CHARS: Final = 5  # of shorter names, "rose" and "may" are words
-MAX_JUDGED: Final = 30  # runs of digits in one text
-MAX_TRIES: Final = 20  # of the search for a phone number
+MIN_ANY_CASE_CHARS: Final = 5  # shorter names such as "rose" and "may" are also words
+MAX_JUDGED: Final = 30  # the runs of digits of a text that are examined
+MAX_TRIES: Final = 20  # the tries of the search for a phone number
 WORDS_IN_METADATA: Final = {"reason", "cause"}
-"""Why an answer is invalid, or a request failed: this may quote what was said."""
+"""The metadata with the reason of an error, which may quote what was said."""
 
 LETTERS: Final = r"\p{Latin}\p{Greek}\p{Cyrillic}\d"
 """The letters of scripts that write spaces between words."""
@@ -36,11 +38,11 @@ BEHIND: Final = rf"($|[^{LETTERS}])"
 WORD: Final = pattern(r"[\w'’-]+")
 DIGIT_RUN: Final = pattern(r"\d+")
 SEVEN_DIGITS: Final = pattern(r"\d(?:[\s()./|_,-]{0,3}\d){6}")
-"""No number of a card, an account or a phone has fewer digits: "030 123-45"."""
+"""The fewest digits of the number of a card, an account or a phone: "030 123-45"."""
 EMAIL: Final = pattern(r"[\w\u0300-\u036f.+-]+(?:@|%40)(?:[\w-]+\.)+\p{L}[\w-]+")
 LOCATION: Final = pattern(r"(-?\d{1,2}\.\d{4,})\s?[,;]\s?(-?\d{1,3}\.\d{4,})")
 """A latitude and a longitude: "48.8584, 2.2945"."""
-# What looks like the number of an account ("DE89 3704 0044 0532 0130 00"), of a card
+# Texts that look like the number of an account ("DE89 3704 0044 0532 0130 00"), of a card
 # ("4111 1111 1111 1111") or of a phone ("+49 (30) 1234-567").
 IBAN: Final = r"[A-Za-z]{2}\d{2}(?: ?[A-Za-z0-9]){11,30}"
 CARD: Final = r"\d{13,19}|\d{4,}(?:[\s./|_-]\d{4,6}){2,}"
@@ -64,7 +66,7 @@ COUNTRIES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Masking:
-    """Mask texts and nested data. Masking twice changes nothing more.
+    """Masks texts and nested data. A masked text does not change if it is masked again.
 
     `secrets` are the credentials of the settings, `names` those of the users of a conversation.
     With the content "full" only secrets are hidden.
@@ -75,7 +77,7 @@ class Masking:
     names: tuple[str, ...] = ()
 
     def mask_text(self, text: str) -> str:
-        """Return a text masked, without characters that no database stores."""
+        """Return a masked text, without characters that a database cannot store."""
         text = self._hide_secrets(text)
         if self.content == "full":
             return text
@@ -92,7 +94,7 @@ class Masking:
         return self.mask_text(text)
 
     def mask_value(self, value: object, depth: int = 0) -> Any:
-        """Return JSON-like data with every text masked; other objects become masked strings."""
+        """Return JSON-like data with every text masked. Other objects become masked strings."""
         if value is None or isinstance(value, bool | int | float):
             return value
         if depth > MAX_DEPTH:
@@ -131,7 +133,7 @@ class Masking:
             span = _without_words(span)
         model = span.model
         if model:
-            # A server may name the model as it likes; numbers in it are dates and sizes.
+            # A server may give a model any name. The numbers in it are dates and sizes.
             model = self._hide_secrets(model)
         return replace(
             span,
@@ -161,7 +163,7 @@ def _without_words(span: SpanRecord) -> SpanRecord:
 
 @lru_cache(maxsize=512)
 def _mask_forms(text: str) -> str:
-    """Mask data recognised by its form. Cached, because texts recur in later requests and turns."""
+    """Mask data recognised by its form. This is cached, because texts recur in later requests."""
     if "@" in text or "%40" in text:
         text = EMAIL.sub("[email]", text)
     if SEVEN_DIGITS.search(text):
@@ -173,7 +175,7 @@ def _mask_forms(text: str) -> str:
 
 def _mask_location(found: Match) -> str:
     latitude, longitude = map(float, found.groups())
-    if abs(latitude) <= 2 and abs(longitude) <= 2:  # two scores
+    if abs(latitude) <= 2 and abs(longitude) <= 2:  # these are probably two scores
         return found[0]
     return "[location]"
 
@@ -182,8 +184,9 @@ def _mask_location(found: Match) -> str:
 class Rule:
     """Masks data of one kind.
 
-    `form` is what looks like it: a group before it, a group of it, a group behind it. `find`
-    returns the part of the group that is it, "" if it only looks like it.
+    `form` is the pattern of what looks like the data. Its groups are the text before the data, the
+    data, and the text after it. `find` returns the part of the second group that is to be masked,
+    or "" if it only looks like the data.
     """
 
     form: Pattern
@@ -193,13 +196,13 @@ class Rule:
     def mask_all(self, text: str) -> str:
         """Mask all data of this kind in a text.
 
-        After `MAX_JUDGED` different ones every further one is masked: to judge one may take
+        After `MAX_JUDGED` different candidates, all others are masked, because judging one may take
         milliseconds.
         """
         judged: dict[str, str] = {}
 
         def judge(written: str) -> str:
-            """Return the part that is masked of what looks like data of this kind."""
+            """Return the part to mask of a text that looks like data of this kind."""
             if written not in judged:
                 if len(judged) >= MAX_JUDGED:
                     return written
@@ -214,7 +217,7 @@ class Rule:
             masked = written.replace(found, self.mask, 1)
             return f"{before}{masked}{behind}"
 
-        while True:  # a match may share a character with the one before
+        while True:  # a match may share a character with the match before
             masked = self.form.sub(mask_one, text)
             if masked == text:
                 return text
@@ -222,7 +225,7 @@ class Rule:
 
 
 def _find_iban(text: str) -> str:
-    """Return the IBAN (ISO 13616, modulo 97) with which a text begins; "" if there is none."""
+    """Return the IBAN (ISO 13616, modulo 97) with which a text begins, or ""."""
     groups = text.split(" ")
     for count in range(len(groups), 0, -1):
         signs = "".join(groups[:count])
@@ -235,7 +238,7 @@ def _find_iban(text: str) -> str:
 
 
 def _find_card(text: str) -> str:
-    """Return the number of a card in one, three or four groups of digits; "" if there is none."""
+    """Return the number of a card in one, three or four groups of digits, or ""."""
     groups = [found.span() for found in DIGIT_RUN.finditer(text)]
     for count in (1, 3, 4):
         for first in range(len(groups) - count + 1):
@@ -250,9 +253,9 @@ def _is_card(number: str) -> bool:
     digits = [int(sign) for sign in number if sign.isdigit()]
     if not 13 <= len(digits) <= 19:
         return False
-    if digits[0] not in (3, 4, 5, 6):  # of no large issuer
+    if digits[0] not in (3, 4, 5, 6):  # no large issuer has cards with such numbers
         return False
-    # Luhn: from the right, each second digit is doubled, and the digits of that are added up.
+    # Luhn's rule: from the right, every second digit is doubled, and then all digits are added up.
     total = sum(digits[-1::-2])
     for digit in digits[-2::-2]:
         total += sum(divmod(2 * digit, 10))
@@ -261,10 +264,10 @@ def _is_card(number: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def _find_phone(text: str) -> str:
-    """Return the phone number within digits that look like one; "" if there is none."""
+    """Return the phone number in a run of digits that looks like one, or ""."""
     import phonenumbers  # noqa: PLC0415 - only where something looks like one
 
-    # Other groups look like prices and years.
+    # Other groups of digits look like prices and years.
     strict = phonenumbers.Leniency.STRICT_GROUPING
     for country in COUNTRIES:
         for found in phonenumbers.PhoneNumberMatcher(text, country, strict, MAX_TRIES):
@@ -285,7 +288,7 @@ NUMBER_RULES: Final = (
 
 @lru_cache(maxsize=8)
 def _spell_secrets(secrets: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the secrets that appear nowhere by chance, plain and as JSON and URLs escape them."""
+    """Return the long enough secrets, unchanged and as JSON and URLs escape them."""
     spellings: set[str] = set()
     for secret in secrets:
         min_chars = MIN_SECRET_CHARS
@@ -301,7 +304,7 @@ def _spell_secrets(secrets: tuple[str, ...]) -> tuple[str, ...]:
 
 @lru_cache(maxsize=256)
 def _names_rule(names: tuple[str, ...]) -> Rule | None:
-    """Return a rule for the names and their parts; None if there is nothing to mask."""
+    """Return a rule for the names and their parts, or None if there is nothing to mask."""
     words: set[str] = set()
     for name in names:
         parts = WORD.findall(name)

@@ -1,7 +1,7 @@
 """Record the trace of a turn as plain data, to be stored when the turn ends.
 
-Recording costs a few microseconds a span; masking, encoding and sending come later. A turn that a
-crash interrupted leaves nothing; it is run again, and traced whole under the ids it had.
+Recording a span costs a few microseconds. Masking, encoding and sending come later. A turn that a
+crash interrupted leaves no trace. It is run again, and then traced as a whole with the same ids.
 """
 
 import asyncio
@@ -33,22 +33,25 @@ AMBIGUOUS: Final = "ambiguous"
 
 
 def keyed_hash(kind: str, value: int | str, key: SecretStr) -> str:
-    """Hash a user or a chat to 16 hex digits that only the holder of `key` can tie to the id."""
-    # The kind keeps a user and the private chat with the same number apart.
+    """Return the hash of a user or a chat. Only the holder of `key` can find it for an id."""
+    # With the kind, a user and the private chat with the same number have different hashes.
     named = f"{kind}:{value}".encode()
     secret = key.get_secret_value().encode()
     return hmac.new(secret, named, hashlib.sha256).hexdigest()[:16]
 
 
 def trace_id_of(*parts: int | str) -> str:
-    """Derive the trace id of a turn, 32 hex digits, from the parts that identify the turn."""
+    """Return the trace id of a turn, 32 hex digits, derived from what identifies the turn."""
     joined = ":".join(map(str, parts))
     return hashlib.sha256(joined.encode()).hexdigest()[:32]
 
 
 @dataclass(frozen=True, slots=True)
 class ScoreRecord:
-    """A score of a trace; a later one with its name replaces it. The value None withdraws it."""
+    """A score of a trace.
+
+    A later score of the same name replaces it. The value None withdraws it.
+    """
 
     name: str
     value: float | str | None
@@ -58,9 +61,9 @@ class ScoreRecord:
 
 @dataclass(slots=True)
 class SpanRecord:
-    """Holds what is known of a span; `agent.engine.run.SpanFields` says what the fields mean.
+    """What is known of a span. `agent.engine.run.SpanFields` says what the fields mean.
 
-    Ids are 16 hex digits, times nanoseconds since the epoch (UTC).
+    Ids are 16 hex digits. Times are nanoseconds since the epoch (UTC).
     """
 
     span_id: str
@@ -84,7 +87,7 @@ class SpanRecord:
 
     @property
     def seconds(self) -> float:
-        """Return the duration of the span; 0 while it is open."""
+        """Return the duration of the span, or 0 while it is open."""
         ended_ns = self.ended_ns or self.started_ns
         return (ended_ns - self.started_ns) / 1e9
 
@@ -93,7 +96,7 @@ class SpanRecord:
 class TraceRecord:
     """A whole trace, the root first and every parent before its children.
 
-    `trace_id` is 32 hex digits; `session` and `user` are keyed hashes. `names` are those of the
+    `trace_id` is 32 hex digits. `session` and `user` are keyed hashes. `names` are those of the
     people in this conversation, to be masked. `name` is the kind of turn (`chat`, `ask`, ...),
     `tags` are for filters. The words of a trace that `is_hidden` are not stored.
     """
@@ -115,7 +118,7 @@ class TraceRecord:
 
     @property
     def sending(self) -> SpanRecord | None:
-        """Return the span in which the messages were sent; None if they were not yet."""
+        """Return the span in which the messages were sent, or None if they were not sent yet."""
         last = self.spans[-1]
         if last.name != SENDING:
             return None
@@ -124,7 +127,7 @@ class TraceRecord:
     def open_root(self, input: str, started_ns: int | None = None) -> "OpenSpan":
         """Open the root span of a turn. When it ends, every span of the trace has ended.
 
-        A trace without an id gets a random one; with an id its spans have the same ids each time.
+        A trace without an id gets a random id. With an id, its spans have the same ids each time.
         """
         self.trace_id = self.trace_id or secrets.token_hex(16)
         root = self.open_span("turn", "agent")
@@ -134,7 +137,7 @@ class TraceRecord:
     def open_span(
         self, name: str, kind: SpanType, parent: SpanRecord | None = None
     ) -> "OpenSpan":
-        """Open a span, whose id is fixed by the trace and the number of spans before it."""
+        """Open a span. Its id depends only on the trace and the number of spans before it."""
         seed = f"{self.trace_id}:{len(self.spans)}".encode()
         record = SpanRecord(
             span_id=hashlib.blake2b(seed, digest_size=8).hexdigest(),
@@ -172,7 +175,7 @@ class TraceRecord:
                 first_model = model
             if span.name == "llm.answer" and span.level != "ERROR":
                 answering_model = model
-        # A fallback is an answer without a model, or one of another model than was asked first.
+        # A fallback is an answer without a model, or of another model than the first.
         is_fallback = root.metadata.get("outcome") == "fallback"
         if answering_model is not None:
             root.metadata["model"] = answering_model
@@ -209,7 +212,7 @@ def _find_tags(root: SpanRecord, spans: Sequence[SpanRecord]) -> Iterator[str]:
 
 
 class OpenSpan(Span):
-    """A span that writes what it is told into a `record` of its `trace`."""
+    """A span that writes into a `record` of its `trace`."""
 
     recording = True
 
@@ -226,7 +229,7 @@ class OpenSpan(Span):
         return span
 
     def update(self, **fields: Unpack[SpanFields]) -> None:
-        """Merge the metadata with those that the span has, and replace other fields."""
+        """Add to the metadata of the span, and replace its other fields."""
         self.record.metadata |= fields.get("metadata") or {}
         for name, value in fields.items():
             if name != "metadata" and value is not None:
@@ -235,7 +238,7 @@ class OpenSpan(Span):
     def score(
         self, name: str, value: float | str, type: ScoreType, comment: str = ""
     ) -> None:
-        """Score the trace; a score of the same name is replaced."""
+        """Score the trace. An earlier score of the same name is replaced."""
         self.trace.scores[name] = ScoreRecord(name, value, type, comment)
 
     def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
