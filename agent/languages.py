@@ -113,6 +113,8 @@ class Language(StrictModel):
     """Ten searches for each of these categories, separated by commas, as people who speak this
     language type them. Without a model, the place is added at the end of each search. A language
     without searches uses those in English."""
+    country_place_searches: Mapping[str, Mapping[str, str]] = {}
+    """The same for users whose app names a country (ISO 3166) where people search otherwise."""
     shop_questions: Mapping[ShopTopic, str] = {}
     """The phrases of questions about each topic of the shop, separated by commas.
 

@@ -28,7 +28,14 @@ from agent.fallback.merging import (
 from agent.fallback.passages import find_passage, find_shop_passage
 from agent.fallback.reasons import describe_fit
 from agent.fallback.searching import FoundWines, build_wish_query, search_wines
-from agent.fallback.wording import describe_field, describe_request, describe_wine
+from agent.fallback.wording import (
+    describe_field,
+    describe_request,
+    describe_wine,
+    is_vegan,
+    name_value,
+)
+from agent.formatting import join_or
 from agent.i18n import current_language, translate
 from agent.markdown import escape
 from agent.query_reading.prices import UNKNOWN_CURRENCY
@@ -49,7 +56,7 @@ from agent.sommelier.sommelier_prompts import (
     SommelierResponse,
     WineRecommendation,
 )
-from agent.sommelier.vocabulary import Style
+from agent.sommelier.vocabulary import Allergen, Style
 from agent.sommelier.wine import Wine
 from agent.turn import NOBODY, Lack, Person, Reply, StoredMessage
 
@@ -372,7 +379,7 @@ def _say_what_can_be_asked(request: Request) -> str:
         return translate("fallback_thanks")
     if request.is_greeting:
         return f"{translate('fallback_hello')} {translate('fallback_help')}"
-    return translate("fallback_help")
+    return f"{translate('fallback_not_understood')} {translate('fallback_help')}"
 
 
 def _quote(passage: Chunk) -> str:
@@ -402,11 +409,12 @@ def _search_reply(wish: Wish, found: FoundWines) -> Reply:
     """Return a reply with the wines found, after the interpretation of the wish."""
     request = wish.request
     interpretation = _interpretation(request)
-    caveats = "\n\n".join(_caveats(wish.own_request))
+    caveats = "\n\n".join(_caveats(wish.own_request, found.wines[:MAX_WINES]))
     if not found.wines:
         if request.name and not wish.own_request.is_about_wine:
             # Two words with capital letters may be anything, such as "Buona Serata".
-            return _text_reply(translate("fallback_help"), is_on_topic=False)
+            sentences = _say_what_can_be_asked(wish.own_request)
+            return _text_reply(sentences, is_on_topic=False)
         reply = _text_reply(_join(interpretation, _nothing_found(wish), caveats))
         if request.name:
             return replace(reply, lack=Lack.NAME)
@@ -473,6 +481,11 @@ def _join(*paragraphs: str) -> str:
     return "\n\n".join(filter(None, paragraphs))
 
 
+def _says_any(wines: Iterable[Wine], allergen: Allergen) -> bool:
+    """Return whether it is known of any of the wines that it lacks an allergen."""
+    return any(wine.is_known_to_lack(allergen) for wine in wines)
+
+
 def _pairing_reason(request: Request) -> str:
     """Return why the wines suit the dish, or "" if no dish is known."""
     name = get_pairing(request)
@@ -481,11 +494,21 @@ def _pairing_reason(request: Request) -> str:
     return translate(f"pairing_{name}")
 
 
-def _caveats(request: Request) -> Iterator[str]:
+def _caveats(request: Request, wines: Sequence[Wine]) -> Iterator[str]:
     """Yield sentences about parts of a request that were not, or may not be, respected."""
     if request.filters.get("currency") == UNKNOWN_CURRENCY:
         yield translate("fallback_currency")
-    if "without_allergens" in request.filters:
+    avoided = [*request.values("without_allergens")]
+    if Allergen.SULPHITES in avoided and not request.allergies:
+        yield translate("fallback_sulphites")
+        avoided.remove(Allergen.SULPHITES)
+    if is_vegan(avoided):
+        avoided = []
+    unknown = [name for name in avoided if not _says_any(wines, Allergen(name))]
+    if wines and unknown:
+        names = [name_value("allergens", name) for name in unknown]
+        yield translate("fallback_allergens_unknown", names=join_or(names))
+    elif "without_allergens" in request.filters and avoided:
         yield translate("fallback_allergens")
     if request.unknown_words and not request.name:
         escaped = map(escape, request.unknown_words)

@@ -158,7 +158,9 @@ def merge(before: Request, new: Request) -> Request:
             filters |= drop_empty({name: [*remaining, *new.values(name)]})
         elif not _is_replaced(name, new):
             filters[name] = values
-    return replace(new, filters=filters, dishes=new.dishes or before.dishes)
+    allergies = tuple(dict.fromkeys((*before.allergies, *new.allergies)))
+    dishes = new.dishes or before.dishes
+    return replace(new, filters=filters, dishes=dishes, allergies=allergies)
 
 
 def _is_replaced(name: str, new: Request) -> bool:

@@ -17,7 +17,7 @@ from agent.query_reading.prices import PRICE_FIELDS, find_approximate_price
 from agent.query_reading.request import LIST_FIELDS, Request
 from agent.query_reading.tables import Dish
 from agent.sommelier.cards import translate_country
-from agent.sommelier.vocabulary import Allergen, Currency, Style
+from agent.sommelier.vocabulary import OAKY, Allergen, Currency, Style
 from agent.sommelier.wine import NON_VEGAN_ALLERGENS, Wine
 
 MAX_FOODS: Final = 3
@@ -75,7 +75,10 @@ def _describe_exclusions(request: Request) -> Iterator[str]:
         if field == TASTES:
             sentence = "fallback_not"
         for value in request.values(f"without_{field}"):
-            yield translate(sentence, name=name_value(field, value))
+            if value == OAKY:
+                yield translate("memory_no_oak")
+            else:
+                yield translate(sentence, name=name_value(field, value))
     allergens = request.values("without_allergens")
     means_vegan = is_vegan(allergens)
     if means_vegan:
@@ -83,10 +86,13 @@ def _describe_exclusions(request: Request) -> Iterator[str]:
     for allergen in allergens:
         if means_vegan and allergen in NON_VEGAN_ALLERGENS:
             continue
-        if allergen == Allergen.SULPHITES:  # every wine has some sulphites
+        name = name_value("allergens", allergen)
+        if allergen in request.allergies:
+            yield translate("fallback_allergy", what=name)
+        elif allergen == Allergen.SULPHITES:  # every wine has some sulphites
             yield translate("fallback_no_added_sulphites")
         else:
-            yield translate("fallback_without", name=name_value("allergens", allergen))
+            yield translate("fallback_avoided", what=name)
 
 
 def is_vegan(excluded_allergens: Iterable[str]) -> bool:
@@ -201,7 +207,8 @@ def describe_field(name: str, request: Request) -> str:
     if name == "offer":
         return translate(f"offer_{request.filters[name]}")
     if name in PRICE_FIELDS:
-        return _describe_price(request.filters)
+        price = _describe_price(request.filters)
+        return translate("fallback_price_limit", price=price)
     return _describe_filters(Request(filters={name: request.values(name)}))
 
 

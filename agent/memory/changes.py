@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from agent.cellar.rows import format_drunk, format_items, this_year
 from agent.engine.tools import ToolOutput
-from agent.i18n import translate
+from agent.i18n import current_language, translate
 from agent.memory.taste import (
     find_excluded_facts,
     find_new_facts,
@@ -14,7 +14,9 @@ from agent.memory.taste import (
     format_removed_facts,
     keep_latest_facts,
 )
+from agent.query_reading.request import read_request
 from agent.sommelier.cards import asks_for_vegan
+from agent.sommelier.vocabulary import Allergen
 from agent.turn import CellarItem, Change, Drink, Fact, Person, Reply, apply_change
 
 CHANGE_NOTE: Final = (
@@ -81,9 +83,12 @@ def _suggest_facts(message: str) -> list[Fact]:
     if len(message) > MAX_PARSED_CHARS:
         return []
     is_vegan = asks_for_vegan(message)
+    allergies = read_request(message, current_language()).allergies
     facts = []
     for fact in find_excluded_facts(message):
-        if fact.kind != "allergy" or not is_vegan:
+        # "Wine without sulphites?" asks for none added.
+        is_wish = fact.value == Allergen.SULPHITES and fact.value not in allergies
+        if fact.kind != "allergy" or not (is_vegan or is_wish):
             facts.append(fact)
     return facts
 

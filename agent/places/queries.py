@@ -21,7 +21,7 @@ from agent.engine.errors import AgentError, quoted
 from agent.engine.loop import AgenticResponse, generate_agentic_response
 from agent.engine.run import Prompt, PromptRef, Run
 from agent.formatting import format_language
-from agent.i18n import current_language
+from agent.i18n import current_language, region_of_language
 from agent.language import all_common_words
 from agent.languages import load_languages
 from agent.markdown import strip_invisible
@@ -268,7 +268,9 @@ def _list_phrases_in(language: str, category: str) -> Sequence[str]:
     """Return ten phrases for a category in a language, or else its name and the English phrases."""
     known = load_languages().get(language)
     if known and category in known.place_searches:
-        searches = known.place_searches[category]
+        region = region_of_language(language)
+        regional = known.country_place_searches.get(region, {})
+        searches = regional.get(category, known.place_searches[category])
         return [" ".join(phrase.split()) for phrase in searches.split(",")]
     phrases = categories()[category].phrases
     name = get_category_name(language, category)

@@ -9,8 +9,8 @@ from agent.query_reading.language_words import load_language_words
 from agent.query_reading.tables import ANY_LANGUAGE, load_dishes, load_rows
 
 ENGLISH: Final = "en"
-VALLEY: Final = " Valley"
-"""The end of names of regions, such as "Rhône Valley", that the tables lack."""
+LANDSCAPES: Final = (" Valley", " Peninsula")
+"""The ends of names of regions, such as "Rhône Valley", that the tables lack."""
 
 Names = Mapping[tuple[str, ...], str]
 """The names of combinations of values. For example, "dry" names two steps of sweetness."""
@@ -75,7 +75,8 @@ def _list_dishes_of(food: str) -> tuple[str, ...]:
 
 def get_grape_name(grape: str, language: str) -> str:
     """Return the name of a grape in a language. Most grapes have the same name everywhere."""
-    return _names_of("grapes", language).get((grape,), grape)
+    name = _names_of("grapes", language).get((grape,), grape)
+    return name_in_country(name, language)
 
 
 def get_region_name(region: str, language: str) -> str:
@@ -86,7 +87,10 @@ def get_region_name(region: str, language: str) -> str:
     if language == ENGLISH:
         return region
     names = _names_of("regions", language)
-    for known_region in (region, region.removesuffix(VALLEY)):
+    short_name = region
+    for landscape in LANDSCAPES:
+        short_name = short_name.removesuffix(landscape)
+    for known_region in (region, short_name):
         name = names.get((known_region,))
         if name:
             return name_in_country(name, language)

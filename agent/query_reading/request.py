@@ -31,6 +31,7 @@ SCALES: Final[Mapping[str, Sequence[str]]] = {
 }
 """The steps of each scale, from the lowest to the highest."""
 STEPS_IF_NOT_SWEET: Final = ("bone_dry", "dry")
+STEPS_IF_NOT_DRY: Final = ("off_dry", "medium")
 LIST_FIELDS: Final = (
     "styles",
     "colours",
@@ -77,6 +78,8 @@ class Request:
     """
     dishes: Mapping[str, Dish] = field(default_factory=dict)
     """The dishes by their names in the message."""
+    allergies: tuple[str, ...] = ()
+    """The allergens that it says somebody is allergic to; they are excluded, too."""
     name: str = ""
     """The name of a wine or a producer, if the message has nothing else to search for."""
     wants_others: bool = False
@@ -184,6 +187,7 @@ class _MessageReader:
             language=self.language,
             filters=self._filters(),
             dishes=self._dishes(),
+            allergies=self._allergies(),
             wants_others=self._wants_others(),
             unknown_words=dishes_or_names[:MAX_VALUES],
             unknown_count=len(long_words),
@@ -372,17 +376,22 @@ class _MessageReader:
 
     def _allergens(self) -> list[str]:
         """Return the allergens to avoid: those of an allergy, and excluded ones."""
-        allergens: list[str] = []
+        allergens = [*self._allergies()]
         for phrase in self.phrases:
             allergens += phrase.values("without_allergens")  # "vegan" needs no negation
-        for phrase in self.allergens:
-            allergens += phrase.values("allergen")
         for phrase in self.excluded:
             # "No fish tonight" is about the dish; "a red without egg" is about the wine.
             named = phrase.values("allergen")
             if "fish" not in named or not phrase.values("dish"):
                 allergens += named
         return allergens
+
+    def _allergies(self) -> tuple[str, ...]:
+        """Return what somebody is said to be allergic to."""
+        allergies: list[str] = []
+        for phrase in self.allergens:
+            allergies += phrase.values("allergen")
+        return tuple(dict.fromkeys(allergies))
 
     def _wants_others(self) -> bool:
         """Return whether the message asks for other wines.
@@ -488,7 +497,7 @@ def drop_empty(fields: Mapping[str, Sequence[str]]) -> dict[str, Any]:
 def _opposite_steps(excluded: Sequence[Phrase]) -> dict[str, list[str]]:
     """Return the steps that remain of each scale of which the message excludes some.
 
-    "Not sweet" means dry, and not every other step.
+    "Not sweet" means dry, and not every other step. "Not dry" asks for no dessert wine.
     """
     tastes = [phrase for phrase in excluded if not phrase.has_field(KIND_FIELDS)]
     opposites: dict[str, list[str]] = {}
@@ -501,5 +510,7 @@ def _opposite_steps(excluded: Sequence[Phrase]) -> dict[str, list[str]]:
         steps = scale
         if name == "sweetness" and "sweet" in unwanted:
             steps = STEPS_IF_NOT_SWEET
+        elif name == "sweetness" and "dry" in unwanted:
+            steps = STEPS_IF_NOT_DRY
         opposites[name] = [step for step in steps if step not in unwanted]
     return opposites

@@ -56,6 +56,8 @@ class HelpLine(StrictModel):
     checked: date
     compared_with: Literal["service", "others", "review"] = "service"
     note: str = ""
+    language: str = ""
+    """The only language in which it answers, if others of the country answer in another."""
 
 
 class Country(StrictModel):
@@ -251,7 +253,8 @@ class Help:
     def _format_country(self, code: str, texts: HelpTexts) -> str:
         """Format the numbers of a country, the emergency number first."""
         country = self.catalogue.countries[code]
-        numbers = [_say_hours(line.line, texts) for line in country.crisis]
+        lines = _lines_in(self._language_of(texts), country.crisis)
+        numbers = [_say_hours(line.line, texts) for line in lines]
         emergency = f"{texts.emergency} {country.emergency}"
         listed = texts.numbers_joint.join([emergency, *numbers])
         name = _country_name(code, self._language_of(texts))
@@ -262,7 +265,7 @@ class Help:
         language = self._language_of(texts)
         for code in self._country_codes(safety):
             name = _country_name(code, language)
-            for line in self.catalogue.countries[code].alcohol:
+            for line in _lines_in(language, self.catalogue.countries[code].alcohol):
                 numbers = _say_hours(line.line, texts)
                 yield texts.country_line.format(country=name, numbers=numbers)
 
@@ -277,6 +280,14 @@ class Help:
 def _format_list(lines: Iterable[str]) -> str:
     """Return the lines as a list in Markdown."""
     return "\n".join(f"- {line}" for line in lines)
+
+
+def _lines_in(language: str, lines: Sequence[HelpLine]) -> Sequence[HelpLine]:
+    """Return the lines that answer in a language, such as "pt-BR"; all of them if none does."""
+    spoken = language.split("-", maxsplit=1)[0]
+    if not any(line.language == spoken for line in lines):
+        return lines
+    return [line for line in lines if line.language in {spoken, ""}]
 
 
 def _say_hours(line: str, texts: HelpTexts) -> str:

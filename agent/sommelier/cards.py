@@ -83,9 +83,10 @@ def _format_asked_allergens(wine: Wine, user_text: str) -> Iterator[str]:
     for allergen in find_asked_allergens(user_text):
         if allergen in wine.unknown_allergens:
             continue  # every card for this guest has these allergens
+        is_in_most = allergen == Allergen.SULPHITES  # so "not known" would say nothing
         if allergen in wine.allergens:
             declared.append(allergen)
-        elif not wine.is_known_to_lack(allergen):
+        elif not (is_in_most or wine.is_known_to_lack(allergen)):
             unknown.append(allergen)
     if declared:
         names = ", ".join(_allergen_names(declared))

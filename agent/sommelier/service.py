@@ -15,7 +15,7 @@ from agent.i18n import current_language, is_language_chosen, translate, use_lang
 from agent.markdown import escape
 from agent.mcp import McpServers, Proposal
 from agent.prompts import get_prompt, render
-from agent.query_reading.request import is_clear_request
+from agent.query_reading.request import is_clear_request, read_request
 from agent.safety.concerns import read_conversation_safety
 from agent.safety.help_texts import Help
 from agent.safety.policy import SafetyAction, decide
@@ -192,7 +192,8 @@ class Sommelier:
             response = await self._ask_model(inquiry, run, prompt)
         if response is None:
             reply = await self._reply_without_model(inquiry, run)
-            if run.models or inquiry.history:  # only the first message gets the note
+            # Only the first message gets the note, and not if it just says thanks.
+            if run.models or inquiry.history or read_request(inquiry.message).is_thanks:
                 return reply
             return replace(reply, notes=(translate("no_model"),))
         before = get_person(run).safety

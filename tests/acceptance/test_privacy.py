@@ -178,7 +178,7 @@ async def test_of_who_wants_numbers_alone_no_words_are_in_traces(
     async with running_here(bot_api, environment, **traced_to(otlp_receiver)):
         bot_api.say("/settings", chat_id=ADA)
         await last(bot_api, 1, ADA)
-        await choose(bot_api, ADA, "Records: figures only")
+        await choose(bot_api, ADA, "Records: statistics only")
         for user, word in WORDS.items():
             bot_api.say(f"a red for lamb, says {word}", chat_id=user)
         await eventually(

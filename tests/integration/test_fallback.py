@@ -238,7 +238,7 @@ async def test_a_price_said_with_about_is_shown_so_and_a_cheaper_wine_is_better_
 ) -> None:
     reply = await Conversation(fallback).say("an Albariño, around 30 euros")
     assert "Albariño · around €30" in reply.text
-    assert "Not met: around €30." in reply.text
+    assert "Not met: price (around €30)." in reply.text
     assert all("Albariño" in wine.grapes for wine in wines_of(reply))
 
 
