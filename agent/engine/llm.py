@@ -1,4 +1,4 @@
-"""One model of one OpenAI-compatible server: one call is one request, without retries.
+"""Ask one model of one OpenAI-compatible server. One call is one request, without retries.
 
 Retries, fallback models and the deadline belong to the loop, which counts every request.
 """
@@ -40,14 +40,14 @@ UNSENT: Final = {
     "InvalidURL",
     "UnicodeEncodeError",
 }
-"""Errors of the client for a request that it could not send."""
+"""The errors of the client for a request that it could not send."""
 FILTERED: Final = frozenset({"content_filter", "content_policy_violation"})
 NO_CALL: Final = "does not match the expected"
 """What llama.cpp says of JSON that is no call of a tool."""
 TOO_LONG: Final = pattern(
     "context[ _](?:length|size|window)|prompt is too long|too many tokens"
 )
-"""Words about a request's length, as servers write them."""
+"""The words with which servers say that a request is too long."""
 MIN_KEY_CHARS: Final = 8
 """A shorter key is a word for a local server, and no secret."""
 
@@ -97,8 +97,8 @@ class LLMService:
     ) -> LLMResponse:
         """Send one request to the model, streamed if it has a `written` and the server can stream.
 
-        Raises the errors of `LLM`; ParameterDeclined if later requests leave out what the server
-        did not understand.
+        Raises the errors of `LLM`. It raises ParameterDeclined if later requests will leave out
+        what the server did not understand.
         """
         dialect = self._dialect
         parameters = dialect.build_parameters(messages, request)
@@ -131,7 +131,7 @@ class LLMService:
     def _client(self) -> "AsyncOpenAI":
         """Return the client, opened for the first request."""
         if self._opened is None:
-            # Heavy, needed by the first request.
+            # The import is slow, and only needed by the first request.
             from openai import AsyncOpenAI, DefaultAsyncHttpxClient  # noqa: PLC0415
 
             hooks = {"response": [limit_body(MODEL_RESPONSE_BYTES)]}
@@ -148,11 +148,14 @@ class LLMService:
     async def _complete(
         self, parameters: dict[str, Any], streamed: StreamedCompletion
     ) -> LLMResponse | ServerError:
-        """Send a request; return the server's response or error within the time limit."""
+        """Send a request, and return the server's response or error within the time limit."""
         import httpx2  # noqa: PLC0415 - heavy, needed by the first request
         import openai  # noqa: PLC0415
 
-        invalid = (httpx2.InvalidURL, UnicodeEncodeError)  # of the address, of the key
+        invalid = (
+            httpx2.InvalidURL,
+            UnicodeEncodeError,
+        )  # errors of the address and of the key
         is_streamed = "stream" in parameters
         try:
             async with asyncio.timeout(self._timeout_seconds):
@@ -179,7 +182,7 @@ class LLMService:
             raise self._unreachable(error.__cause__ or error) from None
         except openai.APIStatusError as error:
             return ServerError(error.status_code, error.body, error.response.headers)
-        except openai.APIError as error:  # within a stream
+        except openai.APIError as error:  # an error within a stream
             return ServerError(502, error.body)
         except (ValueError, RecursionError):
             raise ModelUnavailable(
@@ -189,7 +192,7 @@ class LLMService:
     def _understood(
         self, error: ServerError, dialect: Dialect, *, beside_tools: bool
     ) -> LLMResponse:
-        """Return the response that an error means, or raise the ModelError that it means.
+        """Return the response that the server's error stands for, or raise the right ModelError.
 
         If the server did not understand a parameter, later requests use a simpler dialect.
         """
@@ -255,15 +258,15 @@ class LLMService:
 
 
 def _declines_parameter(status: int, words: str) -> bool:
-    """Return True if an error may be about a parameter; some servers say 500 of a format."""
+    """Return whether an error may be about a parameter. Some servers answer 500 to a format."""
     if status >= 500:
         return "grammar" in words or "response_format" in words
     return status in {400, 422}
 
 
 def _is_final(error: ServerError) -> bool:
-    """Return True if the same request would fail again."""
-    if "insufficient_quota" in error.kinds:  # a 429 that no wait mends
+    """Return whether the same request would fail again."""
+    if "insufficient_quota" in error.kinds:  # a 429 for which waiting does not help
         return True
     return not is_transient_status(error.status)
 
@@ -280,7 +283,7 @@ async def _read(answer: Any, streamed: StreamedCompletion) -> Mapping[str, Any]:
 
 
 def _plain_data(answer: object) -> Mapping[str, Any]:
-    """Return a server's answer, not validated by the client. Raises ValueError if it is none."""
+    """Return a server's answer as plain data. Raises ValueError if it is no answer."""
     if isinstance(answer, BaseModel):
         answer = answer.model_dump(exclude_unset=True, warnings=False)
     if isinstance(answer, Mapping):

@@ -1,4 +1,4 @@
-"""One turn: tools first, then the structured answer, of which only the answer is retried."""
+"""Run one turn: first the tools, then the structured answer. Only the answer is retried."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -40,19 +40,19 @@ FORM_ERRORS: Final = frozenset(
         AnswerError.TOO_LONG,
     }
 )
-"""The errors in the form of an answer, which a response format helps to mend."""
+"""The errors of form of an answer, which a response format helps to avoid."""
 CUT: Final = "ungrounded text was cut; guard.output has it"
-"""The reason of an attempt whose answer was shown without some of its text."""
+"""The reason in the trace if an answer was shown without some of its text."""
 SCHEMA_RULE: Final = (
     "Your final answer is one JSON value that matches this JSON Schema, and nothing else: "
     "no text around it, no Markdown fence.\n"
 )
-"""The end of a prompt that asks for a structured answer; the schema follows."""
+"""The end of a prompt that asks for a structured answer. The schema follows it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prefetch:
-    """Holds what a turn has before the model is asked.
+    """What a turn has before the model is asked.
 
     `calls` are run as if the model had made them. `sources`, by id, may be used like those that
     tools return.
@@ -89,7 +89,7 @@ class AgenticResponse(Generic[T]):
 
     @property
     def has_text(self) -> bool:
-        """Return True if there is a text, including a salvaged or stopped answer."""
+        """Return whether there is a text, including a salvaged or stopped answer."""
         return bool(self.text.strip())
 
 
@@ -179,7 +179,7 @@ async def stream_agentic_response(
 
 
 class _Turn(Generic[T]):
-    """A turn in progress: its messages, its evidence, its effects, its attempts."""
+    """A turn in progress, with its messages, evidence, effects and attempts."""
 
     def __init__(
         self,
@@ -200,7 +200,7 @@ class _Turn(Generic[T]):
         self.results: list[ParseResult[T]] = []
 
     async def prefetch(self, prefetch: Prefetch) -> None:
-        """Take the sources and run the calls that precede the first request."""
+        """Add the sources and run the calls that precede the first request."""
         self.evidence.sources.update(prefetch.sources)
         if prefetch.calls:
             response = LLMResponse(tool_calls=tuple(prefetch.calls))
@@ -221,7 +221,7 @@ class _Turn(Generic[T]):
                 # A ceiling below the current limit does not lower it.
                 ceiling = max(self.max_tokens, self.run.limits.answer_tokens_ceiling)
                 self.max_tokens = min(2 * self.max_tokens, ceiling)
-            if not request.tools:  # without offered tools every response is final
+            if not request.tools:  # if no tools were offered, every response is final
                 return model_response, span
             if not model_response.tool_calls:
                 calls = tool_calls_in_text(model_response.content, self.toolbox.tools)
@@ -231,10 +231,10 @@ class _Turn(Generic[T]):
             await self.call_tools(model_response)
 
     def _next_request(self) -> LLMRequest:
-        """Return the next request: the same after every error, as R-007 wants it.
+        """Return the next request. It is the same after every error, as R-007 asks for.
 
         A server that cannot take tools and response format together gets one of them
-        (`Dialect`); it is told whether the last answer had an error of form.
+        (`Dialect`). The request says whether the last answer had an error of form.
         """
         needs_form = False
         if self.results:
@@ -260,7 +260,7 @@ class _Turn(Generic[T]):
         return list(self.toolbox.tools.values())
 
     def _written_for_draft(self) -> Written | None:
-        """Return the text that a model keeps up to date for the draft, None if nobody reads it."""
+        """Return the text that a model keeps up to date for the draft, or None without one."""
         if self.run.draft is None or not self.contract.is_drafted:
             return None
         self.run.draft.follow(self.written, self.contract, self.evidence)
@@ -319,7 +319,7 @@ class _Turn(Generic[T]):
     def add_feedback(self, model_response: LLMResponse, result: ParseResult[T]) -> None:
         """Show the model its invalid answer, however it ended, and what is wrong with it (R-002).
 
-        Its thoughts are left out: servers drop those of earlier messages, or refuse them.
+        Its reasoning is left out, because servers drop that of earlier messages, or refuse it.
         """
         invalid_answer = strip_thoughts(model_response.content)
         feedback = self.contract.write_feedback(str(result.error))
@@ -328,7 +328,7 @@ class _Turn(Generic[T]):
     async def build_response(
         self, outcome: ResponseOutcome, error_text: str | None
     ) -> AgenticResponse[T]:
-        """Return the response with the valid answer, else with the valid part of the last one."""
+        """Return the response with the valid answer, or with the valid part of the last."""
         shown = await self._result_to_show(outcome)
         if shown.ok and outcome != "answered":
             self._record_cuts(shown)
@@ -358,7 +358,7 @@ class _Turn(Generic[T]):
         )
 
     async def _result_to_show(self, outcome: ResponseOutcome) -> ParseResult[T]:
-        """Return the result to show to the user; its text is empty if there is nothing to show."""
+        """Return the result to show to the user. Its text is empty if there is nothing to show."""
         contract = self.contract
         evidence = self.evidence
         if outcome == "answered":
@@ -376,7 +376,7 @@ class _Turn(Generic[T]):
         return ParseResult("")
 
     def _record_cuts(self, shown: ParseResult[T]) -> None:
-        """Record what a salvaged or stopped answer lost, for it is no attempt that was recorded."""
+        """Record what a salvaged or stopped answer lost, which no recorded attempt says."""
         if shown.cuts:
             with self.run.span.child("guard.output", "guardrail") as guard:
                 record_verdict(guard, shown)
@@ -392,7 +392,9 @@ def record_verdict(guard: Span, result: ParseResult[T]) -> None:
         guard.update(output=f"there was no answer to check: {result.error_type}")
     else:
         guard.update(output="grounded")
-    if result.error_type is AnswerError.GROUNDING:  # other errors are not the guard's
+    if (
+        result.error_type is AnswerError.GROUNDING
+    ):  # other errors are not found by the guard
         guard.update(metadata={"error_type": result.error_type}, level="WARNING")
 
 

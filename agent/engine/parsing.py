@@ -1,12 +1,12 @@
-"""A model's response, finished or still being written -> ParseResult. Never an exception.
+"""Parse a model's response, finished or still being written. The result is never an exception.
 
 Strict JSON is tried first. Only the notation is repaired (fences and prose around it, line breaks
 within strings, trailing commas, quotes, comments: JSON5), never a value, and never a text that was
-cut off. The value is held to its schema and the contract's rules, not to words in it; only a mere
-written tool call or placeholder is no answer in any case.
+cut off. The value must meet its schema and the contract's rules. There are no rules about words in
+it, but a mere tool call or placeholder that is written as text is never an answer.
 
 A draft holds only complete sentences and values of an unfinished response, and is checked by the
-rules of the final answer: ungrounded text is left out.
+rules of the final answer. Ungrounded text is left out of it.
 """
 
 import asyncio
@@ -79,7 +79,7 @@ WRITTEN_CALL: Final[Failure] = (
 TAG: Final = r"(?:think(?:ing)?|thought|reasoning)"
 THOUGHTS: Final = pattern(
     rf"(?is)\A(?:\s*(?:<{TAG}>.*?(?:</{TAG}>|\Z)|\[THINK\].*?(?:\[/THINK\]|\Z)))+"
-    rf"|\A\s*(?:[^\s{{\[].*?)?</{TAG}>"  # some servers keep the opening tag to themselves
+    rf"|\A\s*(?:[^\s{{\[].*?)?</{TAG}>"  # some servers leave out the opening tag
     r"|\A.*<\|channel\|>final[^<]*<\|message\|>"
 )
 CONTROL: Final = pattern(r"[\x00-\x1f]")
@@ -96,12 +96,12 @@ CALL_TAGS: Final = pattern(
 
 @dataclass(frozen=True)
 class ParseResult(Generic[T]):
-    """The result of parsing a final response. `error` is None on success, else what is wrong.
+    """The result of parsing a final response. `error` says what is wrong, or is None on success.
 
     `wine_ids` are the ids that a valid answer names, as its contract's `ids` lists them. `answer`
-    is the typed value wherever the schema was satisfied, a broken rule notwithstanding. If it
+    is the typed value if the schema was satisfied, even if a rule is broken. If it
     `ends_turn`, it is the result by itself, and `text` is empty. `cuts` are the texts that the
-    answer lost as ungrounded; then `error_type` is GROUNDING on success, too.
+    answer lost because they are ungrounded. With cuts, `error_type` is GROUNDING even on success.
     """
 
     text: str
@@ -114,7 +114,7 @@ class ParseResult(Generic[T]):
 
     @property
     def ok(self) -> bool:
-        """Return True if there is no error and a text that is not blank."""
+        """Return whether there is no error, and a text that is not blank."""
         return self.error is None and bool(self.text.strip())
 
     @property
@@ -128,7 +128,7 @@ class ParseResult(Generic[T]):
 
     @property
     def retryable(self) -> bool:
-        """Return True if asking again, with feedback, may mend it."""
+        """Return whether asking again with feedback may help."""
         return self.outcome == "exhausted"
 
 
@@ -140,7 +140,7 @@ async def parse_final_response(
     *,
     is_retry: bool = False,
 ) -> ParseResult[T]:
-    """Read a final response, its finish reason considered first, and hold it to the contract.
+    """Return the result of a final response, by its finish reason and then by the contract.
 
     Of an ungrounded answer, the valid part is the result if it may be shown without a further
     attempt. Of a response that was cut off, `answer` is the part that a draft shows.
@@ -175,7 +175,7 @@ def _unusable(
     contract: OutputContract[T],
     tool_names: Collection[str],
 ) -> Failure | None:
-    """Return what makes a response no answer, or None."""
+    """Return why a response is no answer, or None if it is one."""
     if response.tool_calls:
         return (
             AnswerError.TOOL_CALL,
@@ -198,7 +198,7 @@ def _unusable(
 
 
 def _read(text: str, contract: OutputContract[T]) -> ParseResult[T]:
-    """Read the typed answer of a text; no rule of the contract is applied yet."""
+    """Return the typed answer in a text. No rule of the contract is applied yet."""
     try:
         value = _value_of(text, contract)
         placeholder = _find_placeholder(value)
@@ -211,7 +211,9 @@ def _read(text: str, contract: OutputContract[T]) -> ParseResult[T]:
         failure = AnswerError.SCHEMA, describe_validation_error(error)
     except ValueError as error:
         failure = AnswerError.INVALID_JSON, str(error)
-    except Exception as error:  # of a validator, or of the contract's `read_text`
+    except (
+        Exception
+    ) as error:  # raised by a validator, or by the contract's `read_text`
         log_failure("an answer could not be read", error)
         name = type(error).__name__
         problem = f"the answer could not be read ({name}); answer differently"
@@ -222,7 +224,7 @@ def _read(text: str, contract: OutputContract[T]) -> ParseResult[T]:
 
 
 def _value_of(text: str, contract: OutputContract[T]) -> object:
-    """Return the value of a text: JSON first, `read_text` as a safety net."""
+    """Return the value of a text, read as JSON or else by `read_text`."""
     if contract.plain_text:
         return contract.read_text(text) or text
     brackets = "{}"
@@ -246,9 +248,9 @@ def strip_thoughts(text: str) -> str:
 
 
 def read_json(text: str, brackets: str = "{}") -> object:
-    """Return the one JSON value of a text: the whole of it, or what these brackets enclose.
+    """Return the only JSON value of a text: the whole text, or the part that brackets enclose.
 
-    Raises ValueError if there is none, or more than one; its message says why, without the text.
+    Raises ValueError if there is no value, or more than one. Its message does not have the text.
     """
     begin = text.find(brackets[0])
     end = text.rfind(brackets[1]) + 1
@@ -271,9 +273,9 @@ def read_json(text: str, brackets: str = "{}") -> object:
 
 
 def tool_calls_in_text(text: str, tool_names: Collection[str]) -> tuple[ToolCall, ...]:
-    """Return the tool calls of a text that holds nothing else, in JSON; none of any other text.
+    """Return the tool calls in JSON of a text that has nothing else, or none.
 
-    Servers whose template does not parse the calls of their model hand them on as text.
+    Servers whose template does not parse the calls of their model send them as text.
     """
     if not any(name in text for name in tool_names):  # parsing takes long
         return ()
@@ -288,7 +290,7 @@ def tool_calls_in_text(text: str, tool_names: Collection[str]) -> tuple[ToolCall
 
 
 def _json_values(text: str) -> list[object]:
-    """Return the values of a text of JSON between the marks of calls; none of any other text."""
+    """Return the JSON values of a text that has nothing else beside the marks of calls, or none."""
     values: list[object] = []
     for part in CALL_TAGS.split(text):
         if not part.strip():
@@ -336,9 +338,10 @@ def _find_placeholder(value: object) -> str | None:
 async def _check(
     answer: T, contract: OutputContract[T], evidence: Evidence
 ) -> ParseResult[T]:
-    """Hold a value that satisfies the schema to the contract's rules, and render it.
+    """Apply the contract's rules to a value that satisfies the schema, and render it.
 
-    A rule may raise ValueError instead of returning a problem. No other error accepts the answer.
+    A rule may raise ValueError instead of returning a problem. Any other error rejects the answer
+    too.
     """
     error_type = AnswerError.SEMANTIC
     text = ""
@@ -368,7 +371,10 @@ async def _check(
 async def _apply(
     rule: Callable[..., R | Awaitable[R]], *arguments: object, chars: int
 ) -> R:
-    """Return the result of a rule on so many characters; a coroutine function stays on the loop."""
+    """Return the result of a rule on a number of characters.
+
+    A coroutine function runs in the loop.
+    """
     result: R | Awaitable[R]
     if inspect.iscoroutinefunction(rule):
         result = rule(*arguments)
@@ -380,7 +386,7 @@ async def _apply(
 
 
 def _count_chars(answer: T, contract: OutputContract[T], evidence: Evidence) -> int:
-    """Return how many characters checking an answer goes through."""
+    """Return the number of characters that checking an answer reads."""
     texts = [contract.write(answer), *evidence.texts, *evidence.assistant_texts]
     return sum(map(len, texts))
 
@@ -391,7 +397,7 @@ async def find_valid_part(
     evidence: Evidence,
     cases: Collection[Show] = frozenset(Show),
 ) -> ParseResult[T] | None:
-    """Return the valid part of an answer; None without one, or if it is not for these cases."""
+    """Return the valid part of an answer, or None if there is none, or none for these cases."""
     if answer is None:
         return None
     chars = _count_chars(answer, contract, evidence)
@@ -418,7 +424,7 @@ def _failed(
 
 
 class CurrentDraft:
-    """Reads what a user may see of an answer while it forms, in Markdown.
+    """The part of an answer that a user may see while it forms, in Markdown.
 
     The turn keeps it up to date, and whoever shows it asks for its `text()`, or for its `changes`.
     `describe_call` returns the text that is shown while a tool runs, by the `progress_name` of the
@@ -446,7 +452,7 @@ class CurrentDraft:
         self._answer = written, contract, evidence
 
     def text(self) -> str:
-        """Return the current text; empty if there is nothing to show."""
+        """Return the current text, or "" if there is nothing to show."""
         if self._answer is not None and self._answer[0].text:
             return parse_written(*self._answer).text
         return self._notice
@@ -454,7 +460,7 @@ class CurrentDraft:
     async def changes(
         self, until: asyncio.Future[Any], seconds: float
     ) -> AsyncIterator[str]:
-        """Yield the text whenever it has changed, looked at every so many `seconds`."""
+        """Yield the text whenever it has changed. It is looked at every few `seconds`."""
         shown = ""
         while not until.done():
             await asyncio.wait([until], timeout=seconds)
@@ -475,7 +481,7 @@ def parse_written(
 def parse_draft(
     text: str, contract: OutputContract[T], evidence: Evidence
 ) -> ParseResult[T]:
-    """Return the part of an unfinished response that may be shown; its text may be empty."""
+    """Return the part of an unfinished response that may be shown. Its text may be empty."""
     text = strip_thoughts(text)
     draft: ParseResult[T] = ParseResult("")
     try:

@@ -1,4 +1,4 @@
-"""The run of a turn: its models, limits, usage, deadline and span, carried through the engine."""
+"""Carry the models, limits, usage, deadline and span of a turn through the engine, as its run."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -26,7 +26,7 @@ Costs = Mapping[str, float]
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The limits of one turn: seconds, US dollars, and characters of a tool's result."""
+    """The limits of one turn: requests, seconds, US dollars, characters of results."""
 
     structured_output_max_retries: int = 2
     requests: int = 12
@@ -42,7 +42,10 @@ class Limits:
 
 
 class Price(BaseModel):
-    """US dollars per million tokens; cached tokens cost like the others unless it is said."""
+    """US dollars per million tokens.
+
+    Cached tokens cost like the others unless they have a price.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -88,24 +91,27 @@ NOTHING_BILLED: Final = BilledUsage()
 
 @dataclass(slots=True)
 class Usage:
-    """The requests, tokens and cost of a turn so far, failed attempts included."""
+    """The requests, tokens and cost of a turn so far, including failed attempts."""
 
     requests: int = 0
     """All requests, which count towards the limits of the turn."""
     answered_requests: int = 0
-    """The requests that a model answered; only these count towards the budgets of a day."""
+    """The requests that a model has answered. Only these count towards the budgets of a day."""
     tool_calls: int = 0
     tool_errors: int = 0
     tokens: TokenUsage = field(default_factory=TokenUsage)
     cost_usd: float = 0.0
     prices: Mapping[str, Price] = field(default_factory=dict, repr=False)
-    """Own prices of models, by name."""
+    """The prices of models that the admin has set, by name."""
     billed_before: BilledUsage = NOTHING_BILLED
-    """Use that counts towards the budgets of a day, but no more towards the limits of the turn."""
+    """The usage of earlier tries.
+
+    It counts towards the budgets of a day, but not towards the limits.
+    """
 
     @property
     def billed(self) -> BilledUsage:
-        """Return the use that counts towards the budgets of a day."""
+        """Return the usage that counts towards the budgets of a day."""
         billed = BilledUsage(
             self.answered_requests, self.tokens.total_tokens, self.cost_usd
         )
@@ -119,7 +125,7 @@ class Usage:
         self.cost_usd += sum(costs.values())
 
     def exhausted(self, limits: Limits) -> str | None:
-        """Name the limit that forbids a further request, None while there is none."""
+        """Return the name of the limit that forbids another request, or None if none does."""
         if self.requests >= limits.requests:
             return "requests"
         if self.tokens.total_tokens >= limits.tokens:
@@ -131,7 +137,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class PromptRef:
-    """Name the prompt of a generation: its version in Langfuse, or here if `is_fallback`."""
+    """The prompt of a generation, with its version in Langfuse, or here if `is_fallback`."""
 
     name: str
     version: int
@@ -140,7 +146,7 @@ class PromptRef:
 
     @property
     def origin(self) -> str:
-        """Return its source and its version there: `repository:3`, `langfuse:5`."""
+        """Return the source of the prompt and its version there: `repository:3`, `langfuse:5`."""
         if self.is_fallback:
             return f"repository:{self.version}"
         return f"langfuse:{self.version}"
@@ -148,7 +154,7 @@ class PromptRef:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A text for a model, and which version of which prompt it is."""
+    """A text for a model, with the prompt and the version that it is."""
 
     text: str
     ref: PromptRef
@@ -158,25 +164,25 @@ class Prompt:
 
 
 class SpanFields(TypedDict, total=False):
-    """Names what is known of a span. A field that is None changes nothing."""
+    """The fields of a span. A field that is None changes nothing."""
 
     name: str | None
     input: object
     output: object
     metadata: Mapping[str, Any] | None
-    """Merged with the metadata that the span has; other fields are replaced."""
+    """Metadata to add to those that the span has. Other fields are replaced."""
     level: SpanLevel | None
     started_ns: int | None
     """Nanoseconds since the epoch, like `ended_ns` and `first_token_ns`."""
     ended_ns: int | None
     model: str | None
-    """Of a generation, like all that follow."""
+    """The model of a generation. Only a generation has this field and those below."""
     model_parameters: Mapping[str, Any] | None
     usage: TokenUsage | None
     cost_usd: float | None
-    """What the usage of the turn counts."""
+    """The cost that counts in the usage of the turn."""
     costs: Costs | None
-    """What the server for traces is told; None if no price is known."""
+    """The costs for the server of traces, or None if no price is known."""
     prompt: PromptRef | None
     tools: tuple[Any, ...]
     first_token_ns: int | None
@@ -193,9 +199,9 @@ class Span:
     __slots__ = ()
 
     recording: ClassVar[bool] = False
-    """True if anything is kept: values that are costly to build are built only then."""
+    """Whether anything is kept. Values that take long to build are built only then."""
     trace: Any = None
-    """The trace as far as it is recorded, None when nothing is traced."""
+    """The trace as far as it is recorded, or None if nothing is traced."""
 
     def __enter__(self) -> Self:
         return self
@@ -210,26 +216,32 @@ class Span:
         return self
 
     def update(self, **fields: Unpack[SpanFields]) -> None:
-        """Add to what is known of this span."""
+        """Set fields of this span."""
 
     def score(
         self, name: str, value: float | str, type: ScoreType, comment: str = ""
     ) -> None:
-        """Score the trace. The score's id is fixed by trace and name: scoring twice replaces."""
+        """Score the trace.
+
+        Another score of the same name replaces it, because it has the same id.
+        """
 
 
 NO_SPAN: Final = Span()
 
 
 class Stop:
-    """Stops a turn from outside; its answer is then the grounded part that was written so far."""
+    """Stops a turn from outside. Its answer is then the grounded part that was written so far."""
 
     def __init__(self) -> None:
         self.is_requested = False
         self._working: asyncio.Timeout | None = None
 
     def request(self) -> None:
-        """Stop the watched block now, or when it is entered; call this in its event loop."""
+        """Stop the watched block now, or when it is entered.
+
+        Call this in the event loop of the block.
+        """
         if self.is_requested:
             return  # a timeout that is about to end cannot be set again
         self.is_requested = True
@@ -238,7 +250,7 @@ class Stop:
 
     @asynccontextmanager
     async def watch(self) -> AsyncIterator[None]:
-        """Run the block until it ends; raise Stopped if `request` is called."""
+        """Run the block until it ends, or raise Stopped if `request` is called."""
         seconds = 0 if self.is_requested else None
         try:
             async with asyncio.timeout(seconds) as self._working:
@@ -253,14 +265,13 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class Run(Generic[D]):
-    """The context of one turn: make one for each message that is answered.
+    """The context of one turn. Make one for each message that is answered.
 
-    `models` are asked in order: the next one when one is down. `instructions` are the system
-    prompt, `history` holds earlier messages. `usage` counts the requests to models. They
-    end at the `deadline` (a time of the event loop), at the latest `limits.seconds` after the turn
-    began. `deps` are the dependencies of tools and rules; the engine does not read them.
-    `draft` is what the user may read while the answer forms, None if nobody reads it; `stop` stops
-    the turn.
+    `models` are asked in order: the next one if one is down. `instructions` are the system prompt,
+    `history` holds earlier messages. `usage` counts the requests to models. They end at the
+    `deadline` (a time of the event loop), at the latest `limits.seconds` after the turn began.
+    `deps` are the dependencies of tools and rules; the engine does not read them. `draft` is what
+    the user may read while the answer forms, or None if nobody reads it. `stop` stops the turn.
     """
 
     models: Sequence[LLM] = ()
@@ -276,7 +287,10 @@ class Run(Generic[D]):
     stop: Stop = field(default_factory=Stop)
 
     def for_turn(self, *, billed_before: BilledUsage = NOTHING_BILLED) -> "Run[D]":
-        """Return the run with its own usage and stop; earlier tries have used `billed_before`."""
+        """Return the run with a usage and a stop of its own.
+
+        `billed_before` is that of earlier tries.
+        """
         usage = Usage(prices=self.usage.prices, billed_before=billed_before)
         return replace(self, usage=usage, stop=Stop())
 
@@ -292,7 +306,7 @@ class Run(Generic[D]):
         )
 
     def with_deadline(self) -> "Run[D]":
-        """Return the run with its deadline set; needs a running event loop."""
+        """Return the run with its deadline set. This needs a running event loop."""
         deadline = asyncio.get_running_loop().time() + self.limits.seconds
         if self.deadline is not None:
             deadline = min(deadline, self.deadline)
@@ -300,12 +314,12 @@ class Run(Generic[D]):
 
     @property
     def seconds_left(self) -> float:
-        """Return the seconds until the deadline, never negative; needs a running event loop."""
+        """Return the seconds until the deadline, at least 0. This needs a running event loop."""
         if self.deadline is None:
             return self.limits.seconds
         return max(0.0, self.deadline - asyncio.get_running_loop().time())
 
     @property
     def requests_left(self) -> int:
-        """Return how many further requests to models are allowed."""
+        """Return the number of requests to models that are still allowed."""
         return max(0, self.limits.requests - self.usage.requests)

@@ -1,7 +1,7 @@
-"""Chat completions on the wire: requests as a server understands them, and its answers.
+"""Write requests for chat completions as a server understands them, and read its answers.
 
-Answers are read as plain data, so that servers which leave out fields, or send other types than
-OpenAI, are read as well.
+Answers are read as plain data, so that answers of servers that leave out fields, or send other
+types than OpenAI, can be read too.
 """
 
 import json
@@ -31,43 +31,43 @@ from agent.text import cut, pattern, strip_unstorable
 
 OPENAI_HOSTS: Final = ("api.openai.com", ".openai.azure.com")
 MAX_NAME_CHARS: Final = 200
-"""The name that a server gives a model, or the id of a call."""
+"""The longest name that a server may give a model, and the longest id of a call."""
 MAX_PARTS: Final = 1_000
-"""Parts of a field that a server streams as a list."""
+"""The most parts of a field that a server streams as a list."""
 MAX_ERROR_CHARS: Final = 300
 FORMAT_WORDS: Final = pattern(r"response_format|json_|grammar|schema")
 """A complaint about the response format: "'json_schema' is not supported"."""
 STREAM_WORDS: Final = pattern(r"\bstream")
 TOO_MUCH: Final = pattern(r"too large|context length|at most")
-"""A complaint about the value of a parameter, not about the parameter itself."""
+"""A complaint about the value of a parameter, and not about the parameter itself."""
 FINISH_REASONS: Final = {
     "max_tokens": "length",
     "safety": "content_filter",
     "error": "interrupted",
 }
-"""Finish reasons of other servers, in the words of OpenAI; `interrupted` is ours."""
+"""The finish reasons of other servers in the words of OpenAI. `interrupted` is our own word."""
 LOOSER_MODES: Final[Mapping[ResponseMode, ResponseMode]] = {
     "json_schema": "json_object",
     "json_object": "prompt",
     "prompt": "prompt",
 }
-"""The mode to go on with when a server does not know one."""
+"""The mode to use if a server does not know a mode."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """The parameters that a server understands; learned from its errors, kept for the process.
+    """The parameters that a server understands. They are learned from its errors, for this process.
 
     Most servers call no tool when a response format is in the request, and say nothing about it.
     So tools and format go out together only if `format_beside_tools`. Some (llama.cpp) fail to
-    read an answer in JSON while tools are offered; if so, not `answers_beside_tools`. With
+    read an answer in JSON while tools are offered. For these, `answers_beside_tools` is false. With
     `strict_tools` the schema of a tool is closed, and every property is required. A server that
     `streams` counts the tokens at the end of a stream.
     """
 
     mode: ResponseMode = "json_object"
     limit_names: tuple[str, ...] = ("max_tokens", "max_completion_tokens")
-    """Names of the limit of an answer, the one in use first."""
+    """The names of the limit of an answer. The first one is in use."""
     format_beside_tools: bool = False
     answers_beside_tools: bool = True
     temperature: bool = True
@@ -76,7 +76,7 @@ class Dialect:
 
     @classmethod
     def of_openai(cls, mode: ResponseMode = "json_object") -> "Dialect":
-        """Make the dialect of OpenAI's own servers, which honour tools and format together."""
+        """Return the dialect of OpenAI's own servers, which honour tools and format together."""
         return cls(
             mode, ("max_completion_tokens", "max_tokens"), format_beside_tools=True
         )
@@ -85,14 +85,14 @@ class Dialect:
     def of_server(
         cls, base_url: str | None, mode: ResponseMode = "json_object"
     ) -> "Dialect":
-        """Make the dialect that a server's address stands for; None is OpenAI's own address."""
+        """Return the dialect that a server has by its address. None is the address of OpenAI."""
         url = base_url or os.environ.get("OPENAI_BASE_URL") or OPENAI_HOSTS[0]
         if any(host in url for host in OPENAI_HOSTS):
             return cls.of_openai(mode)
         return cls(mode)
 
     def simplify(self, complaint: str) -> "Dialect | None":
-        """Return the dialect without the parameter in a complaint; None if it names none."""
+        """Return the dialect without the parameter in a complaint, or None if it names none."""
         text = complaint.lower()
         if TOO_MUCH.search(text):
             return None
@@ -102,7 +102,7 @@ class Dialect:
         return simpler
 
     def _leave_out_named(self, text: str) -> "Dialect":
-        """Return the dialect without the parameter in a text; the same if it names none."""
+        """Return the dialect without the parameter in a text, or itself if it names none."""
         names_format = FORMAT_WORDS.search(text)
         if self.limit_names[0] in text and len(self.limit_names) > 1:
             return replace(self, limit_names=self.limit_names[1:])
@@ -149,8 +149,9 @@ class Dialect:
         """Return the tools or the schema of a request, or both where they may go out together."""
         if self.format_beside_tools or not request.tools or request.output is None:
             return request.tools, request.output
-        # With both, most servers call no tool. The tools go out first: an answer needs what they
-        # find. After an error of form the format goes out, since it mends what feedback may not.
+        # With both, most servers call no tool. The tools go out first, because an answer needs what
+        # they find. After an error of form the format goes out, because it mends what feedback may
+        # not.
         if request.needs_form:
             return (), request.output
         has_results = any(message.get("role") == "tool" for message in messages)
@@ -168,7 +169,7 @@ def build_response_format(output: OutputSchema, mode: ResponseMode) -> dict[str,
 
 
 def make_strict_tool(tool: JsonSchema) -> JsonSchema:
-    """Return a tool with a strict schema, if there is one; what is optional may be null."""
+    """Return a tool with a strict schema, if there is one. What is optional may be null in it."""
     function = tool["function"]
     parameters = function["parameters"]
     required = parameters.get("required", ())
@@ -184,7 +185,7 @@ def make_strict_tool(tool: JsonSchema) -> JsonSchema:
 
 
 def _without_schema(message: Message, output: OutputSchema) -> Message:
-    """Name the schema in a system message, instead of repeating it beside a response format."""
+    """Return a system message that names the schema. The response format has the schema itself."""
     if message.get("role") != "system":
         return message
     named = f"(the schema {output.name} of the response format)"
@@ -193,7 +194,7 @@ def _without_schema(message: Message, output: OutputSchema) -> Message:
 
 
 def read_completion(data: Mapping[str, Any], model: str) -> LLMResponse:
-    """Read a chat completion, tolerant of what other servers leave out or write otherwise."""
+    """Return the response in a chat completion, even if the server leaves out or changes fields."""
     choice = _first(data.get("choices"))
     message = _mapping(choice.get("message"))
     calls = _list(message.get("tool_calls"))[: size_limits.TOOL_CALLS]
@@ -219,7 +220,7 @@ def _finish_reason(choice: Mapping[str, Any]) -> str:
 
 
 class StreamedCompletion:
-    """The chunks of a chat completion put together; `written` is kept up to date with its content.
+    """Puts the chunks of a chat completion together, and keeps `written` up to date.
 
     The client's own accumulator fails on calls without an index, and joins ids that are repeated.
     """
@@ -235,7 +236,7 @@ class StreamedCompletion:
         self.first_token_ns: int | None = None
 
     def add(self, chunk: Mapping[str, Any]) -> None:
-        """Take the next chunk."""
+        """Add the next chunk."""
         for name in ("model", "usage"):
             if chunk.get(name):
                 self.known[name] = chunk[name]
@@ -262,7 +263,7 @@ class StreamedCompletion:
             self._message[name] = _joined(self._message.get(name), piece, limit)
 
     def _add_call(self, piece: Mapping[str, Any]) -> None:
-        """Add a piece to its call, which is a new one if no call is known that it belongs to."""
+        """Add a piece to its call, or to a new call if it belongs to no known one."""
         call = self._find_call(piece.get("index"), piece.get("id"))
         if call is None:
             if len(self._calls) >= size_limits.TOOL_CALLS:
@@ -279,7 +280,7 @@ class StreamedCompletion:
         )
 
     def _find_call(self, index: object, id: object) -> dict[str, Any] | None:
-        """Return the call of an index and an id, if these are given; without an index the last."""
+        """Return the call with an index and an id, or without an index the last call."""
         calls = self._calls
         if index is None:
             calls = calls[-1:]
@@ -291,7 +292,10 @@ class StreamedCompletion:
         return None
 
     def build_completion(self) -> dict[str, Any]:
-        """Return the whole completion; raise ModelUnavailable if the stream ended in the middle."""
+        """Return the whole completion.
+
+        Raise ModelUnavailable if the stream ended before it was whole.
+        """
         if self._finish is None and "usage" not in self.known:
             raise ModelUnavailable(f"{self._model} broke its answer off")
         choices: list[dict[str, Any]] = []
@@ -314,7 +318,7 @@ class ServerError:
 
     @property
     def kinds(self) -> frozenset[str]:
-        """Return the names that the server gives it."""
+        """Return the names that the server gives the error."""
         body = _mapping(self.body)
         code = str(body.get("code"))
         kind = str(body.get("type"))
@@ -331,15 +335,18 @@ class ServerError:
 
     @property
     def retry_after(self) -> float | None:
-        """Return how many seconds the server asks us to wait, None if it does not say."""
+        """Return the seconds that the server asks to wait, or None if it does not say."""
         try:
             return max(0.0, float(self.headers["retry-after"]))
-        except (KeyError, ValueError):  # a date is not read: the usual wait is as good
+        except (
+            KeyError,
+            ValueError,
+        ):  # a date is not read, because the usual wait is as good
             return None
 
 
 def _without_input(node: object) -> object:
-    """Return the errors of a server that validates, without the input they repeat."""
+    """Return the validation errors of a server without the input that they repeat."""
     if isinstance(node, list):
         return [_without_input(item) for item in node]
     if isinstance(node, Mapping):
@@ -363,7 +370,7 @@ def _tool_call(call: Mapping[str, Any]) -> ToolCall:
 
 
 def _text(content: object) -> str:
-    """Return content as one string; some servers send a list of parts, or the JSON they parsed."""
+    """Return a content as one text. Some servers send a list of parts, or the JSON they parsed."""
     if content is None:
         return ""
     if isinstance(content, list):
@@ -374,7 +381,7 @@ def _text(content: object) -> str:
 
 
 def _text_of_part(part: object) -> str:
-    """Return the text of a part of a content; empty if it is none of text."""
+    """Return the text of a part of a content, or "" if the part has no text."""
     if not isinstance(part, str):
         part = _mapping(part).get("text")
     if not isinstance(part, str):
@@ -395,16 +402,16 @@ def _usage(usage: Mapping[str, Any]) -> TokenUsage:
 
 
 def _count(value: object) -> int:
-    """Return a number of tokens; 0 for anything else that a server may write."""
+    """Return a number of tokens, or 0 for anything else that a server may write."""
     if not isinstance(value, int):
         return 0
     return max(0, value)
 
 
 def _echo(written: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the fields of a message or call that its server wants back; an empty text counts.
+    """Return the fields of a message or call that its server wants back. An empty text is one too.
 
-    What is too long is left out, for a part of it would mean something else.
+    A value that is too long is left out, because a part of it would mean something else.
     """
     fields: dict[str, Any] = {}
     for name in ECHOED:
@@ -415,7 +422,7 @@ def _echo(written: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _joined(value: Any, piece: Any, limit: int) -> Any:
-    """Return a field with its next piece, or as it is if it is longer than `limit` already."""
+    """Return a field with its next piece, or unchanged if it is longer than `limit` already."""
     if isinstance(piece, str):
         text = value if isinstance(value, str) else ""
         if len(text) > limit:
@@ -437,21 +444,21 @@ def _length(value: object) -> int:
 
 
 def _mapping(value: object) -> Mapping[str, Any]:
-    """Return a mapping as it is; an empty one for anything else that a server may write."""
+    """Return a mapping unchanged, or an empty one for anything else that a server may write."""
     if isinstance(value, Mapping):
         return value
     return {}
 
 
 def _list(value: object) -> list[Any]:
-    """Return a list as it is; an empty one for anything else that a server may write."""
+    """Return a list unchanged, or an empty one for anything else that a server may write."""
     if isinstance(value, list):
         return value
     return []
 
 
 def _first(values: object) -> Mapping[str, Any]:
-    """Return the first mapping of a list; an empty one if there is none."""
+    """Return the first item of a list if it is a mapping, or else an empty mapping."""
     listed = _list(values)
     if not listed:
         return {}
