@@ -1,6 +1,6 @@
 """The contract of the sommelier's answer.
 
-An answer names wines by ids that a tool returned; they are shown as cards with facts from the
+An answer names wines by ids that a tool returned. They are shown as cards with facts from the
 catalogue, in the language of the turn. Links and the paths of cited documents must come from tools,
 and figures in prose must be in the evidence (`grounding.py`).
 """
@@ -46,9 +46,12 @@ NOT_AN_ADDRESS: Final = pattern(
 )
 """Text that only looks like an address: `dry.It` lacks a space, `U.S.A` is an abbreviation."""
 MAX_CUT_SHARE: Final = 1 / 3
-"""An answer that loses more of its prose is not shown if the model can be asked again."""
+"""The most of its prose that an answer may lose.
+
+Otherwise the model is asked again if it can be.
+"""
 MAX_NAMED_IDS: Final = 12
-"""How many allowed ids the feedback to a model lists at most."""
+"""The most allowed ids that the feedback to a model lists."""
 
 
 def wine_ids(response: SommelierResponse) -> list[str]:
@@ -78,7 +81,7 @@ class _AnswerChecker(FigureChecker):
 
     @cached_property
     def allowed_addresses(self) -> frozenset[str]:
-        """The addresses that stand in a source or an earlier answer, and the paths of documents."""
+        """The addresses in a source or an earlier answer, and the paths of documents."""
         evidence = self.evidence
         texts = [*evidence.texts, *map(read_prose, evidence.assistant_texts)]
         for source in evidence.sources.values():
@@ -145,7 +148,7 @@ def _find_figure_problem(
 
 
 def _find_name_problem(text: str, checker: _AnswerChecker) -> str | None:
-    """Return feedback on the first wine or estate that a text names and nothing knows, or None."""
+    """Return feedback on the first wine or estate in a text that is in no source, or None."""
     for sentence in split_statements(text):
         names = checker.names.find_unknown_names(sentence)
         if names:
@@ -157,7 +160,7 @@ def _find_name_problem(text: str, checker: _AnswerChecker) -> str | None:
 def _find_claim_problem(
     text: str, checker: _AnswerChecker, wine: AnyWine | None
 ) -> str | None:
-    """Return feedback on the first sentence that affirms what no source says, or None."""
+    """Return feedback on the first sentence that claims what no source says, or None."""
     for sentence in split_cited_sentences(text):
         if is_question(sentence):
             continue
@@ -282,7 +285,7 @@ def keep_valid(
 def _list_valid_wines(
     items: Sequence[WineRecommendation], evidence: Evidence
 ) -> list[WineRecommendation]:
-    """Return the wines that may be named; a size that one is not sold in is not counted."""
+    """Return the wines that may be named. A size in which a wine is not sold is left out."""
     valid: list[WineRecommendation] = []
     for item in items:
         if _find_id_problem(item.wine_id, evidence):
@@ -311,7 +314,10 @@ def _is_cut_short(response: SommelierResponse, part: SommelierResponse) -> bool:
 
 
 class _KeptText(NamedTuple):
-    """Holds what is kept of a text. It `reads_well` if no sentence refers to one that was cut."""
+    """The part of a text that is kept.
+
+    It `reads_well` if no sentence refers to one that was cut.
+    """
 
     text: str
     cuts: tuple[str, ...] = ()
@@ -319,7 +325,7 @@ class _KeptText(NamedTuple):
 
 
 def _keep_grounded(text: str, checker: _AnswerChecker, wine_id: str = "") -> _KeptText:
-    """Keep the sentences of a text that have evidence.
+    """Return the sentences of a text that have evidence.
 
     The text does not read well without its first sentence, or if a pronoun follows a cut.
     """
@@ -353,7 +359,7 @@ def _prose(response: SommelierResponse) -> str:
 
 
 def _read_unfinished(written: Mapping[str, Any]) -> SommelierResponse | None:
-    """Return the response that a model has written so far; None if it may not be shown.
+    """Return the response that a model has written so far, or None if it may not be shown.
 
     `written` is parsed from unfinished JSON, in which a wine's id may still be missing, and which
     may have `id` as its key.
@@ -382,7 +388,7 @@ def _has_id(item: object) -> bool:
 
 
 def reports_crisis(response: SommelierResponse) -> bool:
-    """Return whether a response reports a crisis: it is never shown, but answered with help."""
+    """Return whether a response reports a crisis. Such a response is not shown, but help is."""
     return response.concern == "crisis"
 
 

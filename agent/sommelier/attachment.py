@@ -36,8 +36,9 @@ from agent.text import split_words
 from agent.turn import Person, get_person
 
 LIST_ID_PREFIX: Final = "list#"
+"""The prefix of the ids of wines that were read from wine lists."""
 LABEL_ID_PREFIX: Final = "label#"
-"""The prefixes of the ids of wines that were read."""
+"""The prefix of the ids of wines that were read from labels."""
 Certainty = Literal["certain", "likely", "unsure"]
 Contents = Literal["labels", "wine_list", "other"]
 VINTAGES: Final = range(1800, 2100)
@@ -59,12 +60,12 @@ LIST_RULE: Final = (
     "recommend only wines of this list, by these ids; the prices of the list hold"
 )
 OMITTED_FACTS: Final = ("wine_id", "name", "price", "from", "notes")
-"""Catalogue facts that are omitted for wines on a list, because the list states its own."""
+"""The facts of the catalogue that are omitted for wines on a list, which states its own."""
 HIDDEN_NOTE: Final = "left out, because the guest must not or would never drink them"
 UNCLEAR_NOTE: Final = "too little was read to look it up; ask the guest"
 MAX_CLOSE_WINES: Final = 3
 MIN_WORD_LETTERS: Final = 4
-"""The least letters of a word that makes two wines similar if they share it."""
+"""The minimum length of a word that makes two wines similar if they share it."""
 
 
 def parse_numbers(line: str) -> list[float]:
@@ -77,13 +78,15 @@ def _clean_line(value: object) -> str:
     if not isinstance(value, str | int):
         return ""
     max_chars = size_limits.PICTURE_NAME_CHARS
-    raw = str(value)[: 4 * max_chars]  # white space and the invisible may be most of it
+    raw = str(value)[
+        : 4 * max_chars
+    ]  # most of the text may be white space or invisible
     words = strip_invisible(raw).split()
     return " ".join(words)[:max_chars]
 
 
 def _parse_price(value: object) -> float | None:
-    """Parse a price as lists write it: 48,-, €48.50."""
+    """Return a price that is written as on lists: 48,-, €48.50."""
     numbers = parse_numbers(str(value)[: size_limits.PICTURE_NAME_CHARS])
     if not numbers or not 0 < numbers[0] < MAX_PRICE:
         return None
@@ -122,8 +125,8 @@ class ReadWine(BaseModel):
     """A wine as read from a label or a wine list.
 
     A field that cannot be parsed gets its default, so that one mistake does not lose a long list.
-    `id` is set after all wines are read. `known_id` is the id of this wine in the catalogue, None
-    if it is not there. `known` is that wine, None until it is looked up.
+    `id` is set after all wines are read. `known_id` is the id of this wine in the catalogue, or
+    None if it is not there. `known` is that wine, or None until it is looked up.
     """
 
     model_config = ConfigDict(frozen=True, json_schema_extra=compact_schema)
@@ -163,7 +166,7 @@ class ReadWine(BaseModel):
 
     @property
     def links(self) -> tuple[str, ...]:
-        """Return no addresses: those that were read in a picture are nobody's recommendation."""
+        """Return no addresses, because addresses in a picture are nobody's recommendation."""
         return ()
 
     @property
@@ -201,8 +204,8 @@ class Attachment(BaseModel):
     """The content of a message's pictures or file.
 
     `unread` maps the names of localized sentences to the number of lines or pictures that were not
-    read. `seen` describes pictures without wines. `is_new` is true if the attachment came with the
-    current message; it is not stored.
+    read. `seen` says what pictures without wines show. `is_new` is true if the attachment came with
+    the current message. It is not stored.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -298,7 +301,7 @@ def _describe_wine(wine: ReadWine) -> dict[str, Any]:
 async def _add_ours(
     row: dict[str, Any], wine: ReadWine, catalogue: Catalogue, person: Person
 ) -> dict[str, Wine]:
-    """Add our wines that match a label to its row; return them by id."""
+    """Add our wines that match a label to its row, and return them by id."""
     is_clear = wine.producer and wine.sure == "certain"
     if not wine.known and not is_clear:
         row["here"] = UNCLEAR_NOTE

@@ -1,8 +1,8 @@
-"""Find what a sentence affirms of stock, delivery, allergens and the like that no source says.
+"""Find claims of a sentence about stock, delivery, allergens and so on that no source supports.
 
-The words for it are the table `claims` of each language in `languages/`. Questions, offers ("I can
-look for a vegan one") and negations ("I do not know whether it is vegan") affirm nothing. What is
-said in other words than those of the table is not found.
+The words of claims are in the table `claims` of each language in `languages/`. Questions, offers
+("I can look for a vegan one") and negations ("I do not know whether it is vegan") claim nothing. A
+claim in other words than those of the table is not found.
 """
 
 from collections.abc import Iterable, Mapping
@@ -25,17 +25,17 @@ ANY_ENDING: Final = "*"
 GAP: Final = "..."
 FEW_WORDS: Final = r"(?: \w+){0,5}?"
 CRITIC_SCORES: Final = range(80, 101)
-"""The numbers beside the name of a critic that are scores."""
+"""The numbers that are scores if they stand beside the name of a critic."""
 OF_WINES: Final = ("stock", "vegan", "certified", "half", "magnum")
 SHOP_TOPICS: Final = {"delivery": "delivery", "opening": "hours", "reservation": ""}
-"""What is affirmed of the shop, by the topics of the passages that may say it."""
+"""The kinds of claims about the shop, each with the topic of the passages that may support it."""
 FREE_OF: Final = {f"free of {name}": name for name in Allergen}
 KINDS: Final = (*FREE_OF, *OF_WINES, *SHOP_TOPICS, "safe", "critics")
-"""What is affirmed, by the names in the tables."""
+"""The kinds of claims, by their names in the tables."""
 
 
 def find_unfounded_claims(sentence: str, grounds: Grounds) -> list[str]:
-    """Return the kinds of what a sentence affirms and no source says, such as "delivery"."""
+    """Return the kinds of claims of a sentence that no source supports, such as "delivery"."""
     text = without_citations(sentence)
     words = _pad(text)
     table = _find_table(text)
@@ -68,10 +68,11 @@ def mentions_kind(kind: str, text: str) -> bool:
 
 
 def _is_grounded(kind: str, sentence: str, grounds: Grounds) -> bool:
-    """Return whether a source says what a sentence affirms of this kind.
+    """Return whether a source supports the claim of this kind in a sentence.
 
-    Of an allergen, all the wines must lack it. No document says what is safe for this guest. What
-    is said of the shop must stand in a document that the sentence cites, or come from a tool.
+    If it is about an allergen, all the wines must lack it. No document says what is safe for this
+    guest. A claim about the shop must be in a document that the sentence cites, or come from a
+    tool.
     """
     wines = grounds.wines
     if kind in FREE_OF:
@@ -90,9 +91,9 @@ def _is_grounded(kind: str, sentence: str, grounds: Grounds) -> bool:
 
 
 def _holds_for_wines(kind: str, sentence: str, grounds: Grounds) -> bool:
-    """Return whether what a sentence affirms holds for its wines, by the catalogue.
+    """Return whether the claim of a sentence holds for its wines by the catalogue.
 
-    What is said of vegan wines or certificates where no wine was found is said in general.
+    If no wine was found, a sentence about vegan wines or certificates speaks in general.
     """
     if kind == "stock" and not _find_counts(sentence) <= grounds.numbers:
         return False
@@ -138,13 +139,16 @@ def _pad(text: str) -> str:
 
 
 def _find_table(sentence: str) -> Mapping[str, Pattern]:
-    """Return the patterns of the language of a sentence, by kind; empty if it has no table."""
+    """Return the patterns of the language of a sentence by kind, or none if it has no table."""
     return _tables().get(detect_language(sentence, current_language()), {})
 
 
 @cache
 def _tables() -> Mapping[str, Mapping[str, Pattern]]:
-    """Return the patterns of each language by kind; of "free of" and "asked", by allergen."""
+    """Return the patterns of each language by kind.
+
+    Those of "free of" and "asked" are by allergen.
+    """
     tables: dict[str, dict[str, Pattern]] = {}
     for code, language in load_languages().items():
         if language.claims is None:
@@ -173,7 +177,10 @@ def _tables() -> Mapping[str, Mapping[str, Pattern]]:
 
 
 def _alternatives(phrases: str) -> str:
-    """Return a pattern of phrases, separated by commas, of which `*` and `...` leave parts open."""
+    """Return a pattern of phrases, which commas separate.
+
+    `*` and `...` leave parts of them open.
+    """
     parts: list[str] = []
     for phrase in phrases.split(","):
         written = ""

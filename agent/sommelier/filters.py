@@ -33,15 +33,15 @@ MAX_ABV: Final = 0.5
 MAX_ABV_IF_FORBIDDEN: Final = 0.05
 """The strongest wine for a person who must not have alcohol, in % vol."""
 MAX_OFFERED_FIRST: Final = 2
-"""How many alcohol-free wines come first for a person who is advised not to drink."""
+"""The number of alcohol-free wines that come first for a person who had better not drink."""
 MAX_OFFERED_FIRST_IF_LIKELY: Final = 1
-"""How many come first if it is only likely that they should not drink: it takes little away."""
+"""The number of those that come first if it is only likely that the person should not drink."""
 MAX_VALUES: Final = 12
-"""How many values a filter has, and how many wines a result has, at most."""
+"""The most values of a filter, and the most wines of a result."""
 EXCLUDABLE_FILTERS: Final = ("grapes", "countries", "regions", "styles")
-"""The filters that have an excluding counterpart like `without_grapes`."""
+"""The filters that have a counterpart such as `without_grapes`, which excludes."""
 UNDECLARED_ALLERGENS: Final = frozenset({"grapes"})
-"""Allergens that labels do not declare, so no filter can exclude them."""
+"""The allergens that labels do not declare, so that no filter can exclude them."""
 
 NO_ALCOHOL: Final = (
     "This guest must not have alcohol. Recommend only wines without alcohol, "
@@ -71,22 +71,22 @@ NAMES_OF_FACTS: Final = {
     "budget": "usually spends",
     "note": "notes",
 }
-"""The names by which a model is told the kinds of facts, in this order."""
+"""The names of the kinds of facts for a model, in this order."""
 OWNED_RULE: Final = "This guest owns {count} bottles."
 NOTHING_OWNED_RULE: Final = "This guest has told of no bottles of their own."
 UNKNOWN_GUEST_RULE: Final = "Nothing is known of this guest."
 
 Taste = Mapping[str, tuple[str, ...]]
-"""A kind of wine as filters with values, like dry reds; `text` holds words of tasting notes."""
+"""A kind of wine, such as dry reds, as filters with values. `text` has words of tasting notes."""
 
 
 def format_taste(taste: Taste) -> str:
-    """Format a taste as the value of a fact: `bodies=full|medium_full;styles=red`."""
+    """Return a taste as the value of a fact: `bodies=full|medium_full;styles=red`."""
     return ";".join(f"{name}={'|'.join(taste[name])}" for name in sorted(taste))
 
 
 def parse_taste(value: str) -> Taste:
-    """Parse the output of `format_taste`; unknown filters are left out."""
+    """Return the taste that `format_taste` has written. Unknown filters are left out."""
     taste: dict[str, tuple[str, ...]] = {}
     for part in value.split(";"):
         name, _, values = part.partition("=")
@@ -98,12 +98,12 @@ def parse_taste(value: str) -> Taste:
 def get_tastes(
     kind: Literal["hate", "like", "rated"], facts: Iterable[Fact]
 ) -> list[Taste]:
-    """Return the tastes that a person said they hate or like, or liked by their ratings."""
+    """Return the tastes that a person has said they hate or like, or has liked by ratings."""
     return [parse_taste(fact.value) for fact in facts if fact.kind == kind]
 
 
 class Budget(NamedTuple):
-    """The lowest and highest price that a person pays, each None without a limit."""
+    """The lowest and highest price that a person pays. A limit that is not set is None."""
 
     min_price: float | None
     max_price: float | None
@@ -111,7 +111,7 @@ class Budget(NamedTuple):
 
 
 def parse_budget(value: str) -> Budget:
-    """Parse the value of a budget fact.
+    """Return the budget in the value of a fact.
 
     It is `40 EUR` (at most 40), `15-30 EUR`, or `60- EUR` (at least 60).
     """
@@ -155,7 +155,7 @@ def _has_value(wine: Wine, name: str, values: Sequence[str]) -> bool:
 def _has_grape_or_origin(wine: Wine, kind: NameKind, names: Sequence[str]) -> bool:
     """Return whether a wine has one of these grapes, countries or regions.
 
-    If its grapes are unknown, look for them on its label.
+    If its grapes are unknown, they are looked for on its label.
     """
     if kind == "countries":
         return _share_name(kind, names, [wine.country])
@@ -198,7 +198,7 @@ def is_without_alcohol(wine: Wine, max_abv: float = MAX_ABV) -> bool:
     if wine.style != Style.ALCOHOL_FREE:
         return False
     if wine.abv is None:
-        # What is sold as alcohol-free may have as much, unless its label says less.
+        # A wine that is sold as alcohol-free may have up to `MAX_ABV`, unless its label says less.
         return max_abv >= MAX_ABV
     return wine.abv <= max_abv
 
@@ -206,7 +206,7 @@ def is_without_alcohol(wine: Wine, max_abv: float = MAX_ABV) -> bool:
 def find_unknown_allergens(
     wine: Wine, avoided: Collection[str]
 ) -> tuple[Allergen, ...]:
-    """Return which of the avoided allergens a wine may contain, for all that is known of it."""
+    """Return which of the avoided allergens a wine may contain, as far as is known."""
     return tuple(
         name for name in Allergen if name in avoided and not wine.is_known_to_lack(name)
     )
@@ -221,11 +221,11 @@ def mark_unknown_allergens(wine: Wine, avoided: Collection[str]) -> Wine:
 
 
 def restrict_query(query: WineQuery, person: Person) -> WineQuery:
-    """Restrict a search to wines that a person may be shown, and rank wines they like first."""
+    """Return a search for wines that a person may be shown, which ranks those they like first."""
     filters = _preference_filters(query, person.facts)
     hates = get_tastes("hate", person.facts)
-    # Filters exclude "sweet" or "red", not the combination: get more wines, and `may_be_shown`
-    # removes wines of such tastes, or with values that were cut off by `MAX_VALUES`.
+    # Filters exclude "sweet" or "red", but not their combination. So get more wines, and
+    # `may_be_shown` removes wines of such tastes, or with values that were cut off by `MAX_VALUES`.
     if hates:
         filters["limit"] = MAX_VALUES
     simple_hates = [taste for taste in hates if len(taste) == 1]
@@ -248,7 +248,7 @@ def _preference_filters(query: WineQuery, facts: Sequence[Fact]) -> dict[str, An
     """Return filters for a person's budget and likes, where the search has no such filter."""
     filters: dict[str, Any] = {}
     if query.name:
-        return filters  # they ask for this wine, whatever they usually like and spend
+        return filters  # the person asks for this wine, whatever they usually like and spend
     if all(limit is None for limit in query.price_limits):
         filters |= _budget_filters(facts)
     used = {name for name in SOFT_FILTERS if getattr(query, name)}
@@ -267,7 +267,7 @@ def _preference_filters(query: WineQuery, facts: Sequence[Fact]) -> dict[str, An
 
 
 def _budget_filters(facts: Sequence[Fact]) -> dict[str, Any]:
-    """Return the price limits of a person's budget; empty if they told of none."""
+    """Return the price limits of a person's budget, or none."""
     for fact in facts:
         if fact.kind == "budget":
             return parse_budget(fact.value)._asdict()
@@ -283,7 +283,7 @@ def _values_of(name: str, tastes: Iterable[Taste]) -> Sequence[str]:
 
 
 def _restrict_to_alcohol_free(query: WineQuery, max_abv: float) -> WineQuery:
-    """Restrict a search to alcohol-free wines; its soft filters only affect their order."""
+    """Return a search for alcohol-free wines, whose soft filters only affect the order."""
     soft = [name for name in SOFT_FILTERS if not name.endswith("_abv")]
     update = {
         "alcohol_free": True,
@@ -353,8 +353,8 @@ def _list_allowed(
 
 
 def _limit_to_query(result: WineSearchResult, query: WineQuery) -> WineSearchResult:
-    """Cut a result to the limit of the query, and remove mentions of filters that we added."""
-    # Mentions of the price stay, because the usual budget may limit it.
+    """Return a result within the limit of a query, without mentions of added filters."""
+    # Mentions of the price stay, because the usual budget may have limited it.
     mentioned = {*query.model_dump(exclude_defaults=True), "price"}
     unmet: dict[str, tuple[str, ...]] = {}
     for wine_id, names in result.unmet_filters.items():
@@ -402,7 +402,7 @@ def guest_rules(person: Person) -> str:
 
 
 def _describe_facts(facts: Iterable[Fact]) -> str:
-    """Return what is known of a person, for a model: `likes: oaky, red; usually spends: 40 EUR`."""
+    """Return the facts about a person for a model: `likes: oaky, red; usually spends: 40 EUR`."""
     known: dict[str, list[str]] = {name: [] for name in NAMES_OF_FACTS.values()}
     for fact in facts:
         text = fact.original_text

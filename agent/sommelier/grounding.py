@@ -1,7 +1,7 @@
 """Check the figures in a model's prose: amounts of money, vintages, scores, alcohol strengths.
 
 Each figure must be a fact of a found wine, or in another source, an earlier answer or a message of
-the user. Amounts must follow from prices (`sums.py`): what the notes of a wine say of money counts
+the user. Amounts must follow from prices (`sums.py`). Amounts in the notes of a wine do not count.
 for nothing. Strengths are only checked in texts that name wines. A year may also be a vintage plus
 a number of years. Questions are not checked.
 """
@@ -33,17 +33,17 @@ from agent.sommelier.sums import KnownAmounts, Sums
 from agent.sommelier.vocabulary import Currency, convert
 
 MAX_COUNT: Final = 60
-"""A larger number in a text is no count of bottles or people."""
+"""The largest number in a text that may be a count of bottles or people."""
 MAX_SUMMED_WINES: Final = 6
 MAX_AGE: Final = 100
 MAX_COUNTED_NUMBERS: Final = 40
-"""With more numbers, a text is a list, and its numbers are no counts of bottles or years."""
+"""The most numbers of a text whose numbers may be counts. A text with more is a list."""
 MAX_CHECKED_AMOUNTS: Final = 1_000
-"""Amounts that are checked for one answer."""
+"""The most amounts that are checked for one answer."""
 
 
 class _Price(NamedTuple):
-    """A price, or an amount of several bottles; the currency may be unknown."""
+    """A price, or the amount of several bottles. The currency may be unknown."""
 
     amount: float
     currency: Currency | None
@@ -63,7 +63,7 @@ class FigureChecker:
         self.wines: list[AnyWine] = []
         self.tool_texts: list[str] = []
         self.texts: list[str] = []
-        """The texts of all sources but wines, and earlier answers."""
+        """The texts of all sources except wines, and of earlier answers."""
         for source in evidence.sources.values():
             if isinstance(source, AnyWine):
                 self.wines.append(source)
@@ -108,7 +108,7 @@ class FigureChecker:
         return _find_all_numbers(texts_of(self.wines))
 
     def find_wrong_figures(self, text: str, wine: AnyWine | None = None) -> list[str]:
-        """Return the figures that lack evidence in a text, perhaps the description of `wine`."""
+        """Return the figures in a text that lack evidence. It may be the description of `wine`."""
         statements = split_statements(text)
         prose = WINE_PLACEHOLDER.sub(" ", "\n".join(statements))
         named = self.named_in(text, wine)
@@ -122,7 +122,9 @@ class FigureChecker:
 
     def _wrong_scores(self, prose: str, named: Sequence[AnyWine]) -> list[float]:
         scores = set(find_scores(prose))
-        if not scores:  # as in most texts, and the sources may be long
+        if (
+            not scores
+        ):  # most texts have no scores, and reading the sources may take long
             return []
         scores -= self.text_scores
         for text in texts_of(named or self.wines):
@@ -141,7 +143,7 @@ class FigureChecker:
         return sorted(strengths)
 
     def find_right_amounts(self, text: str) -> list[Amount]:
-        """Return the amounts in a text that follow from prices or stand in another source."""
+        """Return the amounts in a text that follow from prices or are in another source."""
         statements = split_statements(text)
         wrong = self._wrong_amounts(statements, find_numbers(text), None)
         right: list[Amount] = []
@@ -185,7 +187,7 @@ class FigureChecker:
         return wrong
 
     def _is_grounded(self, amount: Amount, sums: Sequence[Sums]) -> bool:
-        """Return whether an amount follows from prices, or stands in another source."""
+        """Return whether an amount follows from prices or is in another source."""
         if amount.value in self.text_amounts or amount.value in self.user_numbers:
             return True
         return any(possible.allow(amount.value) for possible in sums)
@@ -196,7 +198,7 @@ class FigureChecker:
         named: Sequence[AnyWine],
         numbers: frozenset[float],
     ) -> list[Sums]:
-        """Return what follows from the prices in these currencies, and from converted prices.
+        """Return the sums of the prices in these currencies, and of converted prices.
 
         The prices are those of the `named` wines, or of all if none is named. The `numbers` of the
         text may be counts of bottles; if it has none, those of the user may.
@@ -217,7 +219,7 @@ class FigureChecker:
     def _find_target(self, currencies: frozenset[Currency]) -> Currency | None:
         """Return the currency of an amount to which prices in others are converted, or None.
 
-        Of the several that "dollars" may mean, it is the one that the guest named.
+        If a word such as "dollars" may mean several, it is the currency that the guest named.
         """
         named = find_named_currency(self.evidence.user_texts)
         if named in currencies:
@@ -234,7 +236,7 @@ class FigureChecker:
         counts: Collection[float],
         selection: "_Selection",
     ) -> Sums:
-        """Return what follows from the prices of a selection."""
+        """Return the sums of the prices of a selection."""
         lines = [_Price(line.amount, line.currency) for line in self.basket]
         counted = [_Price(line.price, line.currency) for line in self.basket]
         counted_ids = {line.wine_id for line in self.basket}
@@ -256,7 +258,7 @@ class FigureChecker:
     ) -> list[str]:
         this_year = datetime.now(UTC).year
         years = find_years(text, is_description=is_description)
-        # Later ones say when to drink.
+        # Later years say when to drink the wine.
         wrong: set[float] = {year for year in years if year <= this_year}
         if not wrong:
             return []
@@ -338,7 +340,7 @@ class _Selection(NamedTuple):
 
 
 def split_statements(text: str) -> list[str]:
-    """Return the sentences of a text that are no questions."""
+    """Return the sentences of a text that are not questions."""
     sentences = split_sentences(text)
     return [sentence for sentence in sentences if not is_question(sentence)]
 
@@ -353,7 +355,7 @@ def _prices_of(wines: Iterable[AnyWine]) -> list[_Price]:
 
 
 def _few(numbers: frozenset[float]) -> frozenset[float]:
-    """Return numbers to calculate with: none of too many, from which any amount would follow."""
+    """Return the numbers, or none if there are so many that any amount would follow from them."""
     if len(numbers) > MAX_COUNTED_NUMBERS:
         return frozenset()
     return numbers

@@ -17,7 +17,7 @@ from agent.turn import StoredMessage
 
 
 def to_stored(answer: SommelierResponse, wines: Iterable[AnyWine]) -> StoredAnswer:
-    """Return an answer as it is stored: each of its wines with its name and price."""
+    """Return an answer in the form in which it is stored, with the name and price of each wine."""
     wines_by_id = {wine.id: wine for wine in wines}
     stored_wines: list[StoredWine] = []
     for item in answer.wines:
@@ -45,7 +45,7 @@ def to_stored(answer: SommelierResponse, wines: Iterable[AnyWine]) -> StoredAnsw
 
 
 def cut_stored(answer: StoredAnswer, max_chars: int) -> StoredAnswer:
-    """Return an answer whose prose has at most so many characters, cut where a sentence ends."""
+    """Return an answer whose prose is cut to a number of characters, where a sentence ends."""
     intro = truncate_at_boundary(answer.intro, max_chars)
     remaining = max_chars - len(intro)
     wines: list[StoredWine] = []
@@ -59,9 +59,9 @@ def cut_stored(answer: StoredAnswer, max_chars: int) -> StoredAnswer:
 
 
 def to_model_message(message: StoredMessage) -> Message:
-    """Return a stored message as a model reads it: answers are JSON, as the model writes them.
+    """Return a stored message as a model reads it. Answers are JSON, as the model writes them.
 
-    An answer that was stored as a text, as by earlier releases, is the intro of its JSON.
+    An answer that an earlier release stored as a text becomes the intro of the JSON.
     """
     if message.role == "user":
         return {"role": "user", "content": message.content}

@@ -1,4 +1,4 @@
-"""A message in its conversation, as it is to be answered, and what is looked up for it at once."""
+"""The message to answer with its conversation, and what is looked up before a model is asked."""
 
 import json
 from collections.abc import Sequence

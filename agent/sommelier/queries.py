@@ -47,22 +47,22 @@ from agent.text import split_words
 
 MAX_RESULTS: Final = 12
 MAX_UNKNOWN_WORDS: Final = 3
-"""The maximum number of unknown words in an unambiguous request."""
+"""The most unknown words of an unambiguous request."""
 MAX_QUERY_CHARS: Final = 290
 MAX_NAME_CHARS: Final = 200
 NAMED_FILTERS: Final = frozenset({"grapes", "regions", "countries", "offer"})
-"""The filters that a wine's name may stand for, and how it is to be had."""
+"""The filters that the words of a name may stand for: grape, place, and size or glass."""
 USUAL_OFFERS: Final = frozenset({"", OfferKind.BOTTLE})
-"""What a search looks at anyway."""
+"""The offers that a search considers in any case."""
 MIN_TYPED_LETTERS: Final = 7
-"""A word of that many letters is a name that was typed carelessly, if it is like one."""
+"""The minimum length of a word that may be a misspelt name."""
 MAX_EXCLUDED_IDS: Final = 100
 MAX_FOODS: Final = 6
 SOFT_FIELDS: Final = frozenset({"bodies", "tannins", "acidities", "foods"})
-"""Filters that are soft from the start."""
+"""The filters that are always soft."""
 SWEET_STEPS: Final = frozenset({"sweet", "luscious"})
 DESSERT_STYLES: Final = (Style.SWEET, Style.FORTIFIED)
-"""Styles that a dish excludes unless its pairing contains them."""
+"""The styles that a dish excludes unless its pairing has them."""
 
 
 def _to_list(value: object) -> object:
@@ -74,7 +74,7 @@ def _to_list(value: object) -> object:
 T = TypeVar("T")
 Canonical = Annotated[T, BeforeValidator(canonicalize)]
 ListOf = Annotated[tuple[T, ...], BeforeValidator(_to_list)]
-"""A list of values; small models write a single value for a list of one."""
+"""A list of values. Small models write a single value for a list of one."""
 ShortText = Annotated[str, Field(max_length=200)]
 NameList = Annotated[ListOf[ShortText], Field(max_length=12)]
 SearchOrder = Literal["match", "cheapest", "dearest"]
@@ -84,14 +84,14 @@ SOFT_FILTERS: Final = (
     *("styles", "colours", "sweetness", "bodies", "tannins", "acidities", "foods"),
     *("grapes", "countries", "regions", "min_abv", "max_abv"),
 )
-"""Filters that may rank wines instead of excluding them; prices and `without_…` only exclude."""
+"""The filters that may rank wines instead of excluding them. Others can only exclude."""
 
 
 def _check_soft(names: tuple[str, ...]) -> tuple[str, ...]:
     """Return the names of filters unchanged.
 
     Raises:
-        ValueError: one of them can only exclude.
+        ValueError: one of the filters can only exclude.
     """
     for name in names:
         if name not in SOFT_FILTERS:
@@ -189,18 +189,18 @@ class WineQuery(BaseModel):
 
     @property
     def price_limits(self) -> tuple[float | None, ...]:
-        """Return the limits of the price, None for each absent one."""
+        """Return the limits of the price. A limit that is not set is None."""
         return self.min_price, self.max_price, self.below, self.around
 
 
 class WineSearchResult(BaseModel):
     """The result of a search.
 
-    `relax` maps the name of a filter to the number of wines that would be found without it; it is
+    `relax` maps the name of a filter to the number of wines that would be found without it. It is
     empty if at least three wines were found. `unmet_filters` maps the id of a wine to the names of
-    the soft filters that it does not meet. If no wine has the name that is asked for, one of these
-    is told: `other_vintages`, which differ in the vintage alone; else wines that are `mentioned` in
-    a longer text; else the `closest`, which have similar names.
+    the soft filters that it does not meet. If no wine has the name that is asked for, one of the
+    following is set: `other_vintages`, which differ only in the vintage, or else the wines that are
+    `mentioned` in a longer text, or else the `closest`, which have similar names.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -218,24 +218,24 @@ class WineNames(Protocol):
     """The names of the wines of a catalogue."""
 
     def has_wine_with(self, words: Collection[str]) -> bool:
-        """Return whether a wine has all these words, folded, in its name, place or grapes."""
+        """Return whether a wine has all of these folded words in its name, place or grapes."""
 
 
 class Catalogue(Protocol):
     """The wines that may be recommended."""
 
     async def search(self, query: WineQuery) -> WineSearchResult:
-        """Find wines that pass every filter of `query`, best match first."""
+        """Return the wines that pass every filter of `query`, the best match first."""
 
     async def get(self, wine_ids: Sequence[str]) -> list[Wine]:
-        """Return the wines with these ids, in the order asked; unknown ids are left out."""
+        """Return the wines with these ids, in the order of the ids. Unknown ids are left out."""
 
     async def load_names(self) -> WineNames:
-        """Return the names of all wines, to look names up in them."""
+        """Return the names of all wines, in which names can be looked up."""
 
 
 def is_for_documents(request: Request) -> bool:
-    """Return whether a message asks for knowledge, or about the shop, and not for a wine."""
+    """Return whether a message asks for knowledge or about the shop, and not for a wine."""
     is_about_shop = bool(find_shop_topics([request.text])) and not request.filters
     return request.is_question or is_about_shop
 
@@ -260,7 +260,7 @@ def build_query(
 
 
 def _own_filters(request: Request) -> dict[str, Any]:
-    """Return the filters that a request states, as a query has them."""
+    """Return the filters of a request by their names in a query."""
     filters = dict(request.filters)
     tastes = filters.pop("text", ())
     excluded_tastes = filters.pop("without_text", ())
@@ -279,7 +279,7 @@ def _own_filters(request: Request) -> dict[str, Any]:
 
 
 def _add_pairing(filters: dict[str, Any], request: Request) -> set[str]:
-    """Add the foods of the dishes and the pairing to the filters; return those that are soft."""
+    """Add the foods of the dishes and their pairing to the filters. Return the soft ones."""
     if not request.dishes:
         return set()
     foods: list[str] = []
@@ -303,7 +303,7 @@ def _add_pairing(filters: dict[str, Any], request: Request) -> set[str]:
 def _without_dessert(
     filters: Mapping[str, Any], pairing: Mapping[str, Sequence[str]]
 ) -> tuple[str, ...]:
-    """Return the excluded styles: those of the request, and those of desserts without one."""
+    """Return the excluded styles: those of the request, and dessert styles for other dishes."""
     paired = pairing.get("styles", ())
     excluded = [style for style in DESSERT_STYLES if style not in paired]
     excluded += filters.get("without_styles", ())
@@ -319,9 +319,9 @@ def get_pairing(request: Request) -> str:
 
 
 def _add_profile(filters: dict[str, Any]) -> set[str]:
-    """Add the typical style and body of the requested grape or region; return the soft filters.
+    """Add the typical style and body of the requested grape or region. Return the soft filters.
 
-    They rank similar wines first if the catalogue has none of that grape or region.
+    These rank similar wines first if the catalogue has no wine of that grape or region.
     """
     profile = find_profile((*filters.get("grapes", ()), *filters.get("regions", ())))
     is_sweet = not SWEET_STEPS.isdisjoint(filters.get("sweetness", ()))
@@ -338,7 +338,7 @@ def _add_profile(filters: dict[str, Any]) -> set[str]:
 
 
 def parse_query(text: str, language: str = "en") -> WineQuery:
-    """Return the query for a single message; a text search if no filter was recognised."""
+    """Return the query for a message. If no filter was recognised, it searches for the text."""
     request = read_request(text, language)
     query = build_query(request)
     if request.describes_wine:
@@ -381,7 +381,7 @@ async def find_asked_query(
 
 
 async def _find_named_query(catalogue: Catalogue, asked: AskedName) -> WineQuery | None:
-    """Return the query for the wines that have the name: all its words, or those of one clause."""
+    """Return the query for wines that have the name: all of its words, or those of one clause."""
     names = [asked.name, asked.core]
     if asked.asks_for_stock:
         names += asked.clauses
@@ -429,12 +429,12 @@ def _name_query(asked: AskedName, name: str) -> WineQuery:
 
 
 def _is_meant(asked: AskedName, wine: Wine) -> bool:
-    """Return whether a message asks for a wine that its words find, not for one for a dish."""
+    """Return whether a message means the wine that its words find, and not a dish."""
     if asked.asks_for_stock and not asked.has_dish:
         return True
     if asked.unknown:
         return _is_named_so(wine, asked.unknown)
-    # "Mouton" alone is a dish, "Chablis" a place.
+    # "Mouton" alone is a dish, and "Chablis" alone is a place.
     return asked.asks_for_stock and _has_all_words(wine, asked.core)
 
 
@@ -443,7 +443,7 @@ def _has_all_words(wine: Wine, name: str) -> bool:
 
 
 def _is_named_so(wine: Wine, name: str) -> bool:
-    """Return whether a wine has a word of a name, or is like one that is long."""
+    """Return whether a wine has a word of a name, or one that is like a long word of it."""
     own_words = split_words(f"{wine.label} {wine.appellation} {wine.region}")
     words = split_words(name)
     return any(word in own_words or len(word) >= MIN_TYPED_LETTERS for word in words)

@@ -23,7 +23,7 @@ SEPARATOR: Final = "\n\ue000\n"
 
 
 class _ShownWine(NamedTuple):
-    """A wine that is shown, and what the answer says of it."""
+    """A wine that an answer shows, with the model's recommendation of it."""
 
     item: WineRecommendation
     wine: AnyWine

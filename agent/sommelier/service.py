@@ -66,7 +66,7 @@ from agent.turn import (
 from agent.writing_calls import once_a_turn
 
 MAX_LISTED_WINES: Final = 15
-"""Maximum number of wines of a wine list that a reply shows."""
+"""The most wines of a wine list that a reply shows."""
 # Lines of the prompt: if the user chose a language, and if a notice is shown.
 LANGUAGE_RULE: Final = (
     "- The guest chose {language} as their language: answer in it, whatever "
@@ -78,7 +78,7 @@ NOTICE_RULE: Final = (
 )
 
 Response = AgenticResponse[SommelierResponse]
-"""The result of the model loop; its `answer` is a SommelierResponse. The user gets a `Reply`."""
+"""The result of the model loop, whose `answer` is a SommelierResponse. The user gets a `Reply`."""
 
 
 class Answerer(Protocol):
@@ -92,7 +92,7 @@ class Answerer(Protocol):
         *,
         history: Sequence[StoredMessage] = (),
     ) -> Reply:
-        """Answer `message` within the limits of `run`; `history` is the conversation before it."""
+        """Answer `message` within the limits of `run`. `history` is the conversation before it."""
 
 
 class Sommelier:
@@ -173,7 +173,7 @@ class Sommelier:
             return await self._reply_in_language(inquiry, run)
 
     async def _reply_in_language(self, inquiry: Inquiry, run: Run) -> Reply:
-        """Reply in the current language; say what of new pictures could not be read."""
+        """Reply in the current language, with notes on unread parts of new pictures."""
         pictures = inquiry.new_attachment
         if pictures is None:
             return await self._generate_reply(inquiry, run)
@@ -203,7 +203,7 @@ class Sommelier:
         if has_heard_more and self._concern_notice(inquiry, run):
             response = await self._ask_with_notice(inquiry, run, prompt, response)
             safety = self._hear_concern(inquiry, run, response)
-        if safety.is_crisis:  # no answer, proposals or changes
+        if safety.is_crisis:  # a crisis gets no answer, proposals or changes
             # The message states no crisis, or no model would have read it: the model detected one.
             reply = safety_reply(SafetyAction.CRISIS_HELP, safety, self._help)
         else:
@@ -219,7 +219,7 @@ class Sommelier:
     async def _ask_with_notice(
         self, inquiry: Inquiry, run: Run, prompt: Prompt, first: Response
     ) -> Response:
-        """Ask again, now that the model is told of the notice above its answer.
+        """Ask again after telling the model of the notice above its answer.
 
         It has heard the concern itself, so its answer could not fit the notice. What its tools
         wanted done in the first response stays; so does the response if there is no other.
@@ -431,7 +431,7 @@ class Sommelier:
         )
 
     async def _describe_pictures(self, attachment: Attachment, person: Person) -> Reply:
-        """Return a reply with the wines that were read, and for labels our closest wines."""
+        """Return a reply with the wines that were read. Labels come with our closest wines."""
         read = await attachment.wines_for(person, self._catalogue)
         if not attachment.wines:
             return Reply(text=translate("nothing_read"))
@@ -453,7 +453,7 @@ class Sommelier:
         return Reply(text="\n\n".join(texts), wine_ids=tuple(dict.fromkeys(ids)))
 
     def _concern_notice(self, inquiry: Inquiry, run: Run) -> str:
-        """Return the notice of a new concern, or an empty text if it was shown before."""
+        """Return the notice of a new concern, or "" if it was shown before."""
         safety = get_safety_state(run)
         if not safety.new_concern:
             return ""
@@ -496,7 +496,7 @@ def _allowed_part(response: Response, person: Person) -> SommelierResponse | Non
 
 
 def _find_unanswered(answer: SommelierResponse, evidence: Evidence) -> Lack | None:
-    """Return that no document answers, if an answer without wines cites none of those found."""
+    """Return the lack of a document, if an answer without wines cites none of those found."""
     sources = evidence.sources.values()
     was_searched = any(isinstance(source, Chunk) for source in sources)
     is_about_documents = was_searched and answer.response_type == "informational"
@@ -511,7 +511,7 @@ def _store_form(answer: SommelierResponse, wines: Iterable[AnyWine]) -> str:
 
 
 def _add_effects(reply: Reply, response: Response) -> Reply:
-    """Return a reply with the changes and proposals of the tools, and with what they lacked.
+    """Return a reply with the changes and proposals of the tools, and with what they did not find.
 
     Changes are reduced to what a model may change. Proposals are only shown with an answer, which
     explains them.

@@ -51,7 +51,7 @@ def _plain_text(limit: int) -> BeforeValidator:
 
 
 def parse_concern(value: object) -> str:
-    """Parse the concern that a model wrote; other words mean "none" and are no error."""
+    """Return the concern that a model wrote. Other words mean "none" and are no error."""
     if not isinstance(value, str | list):
         return "none"
     text = str(value).lower()
@@ -64,7 +64,7 @@ def parse_concern(value: object) -> str:
 
 
 def _parse_count(value: object) -> int | None:
-    """Parse a number of bottles; what is none counts nothing and is no error."""
+    """Return a number of bottles, or None for anything else, which is no error."""
     count = _parse_amount(value)
     if count is None or not count.is_integer() or not 1 <= count <= MAX_BOTTLES:
         return None
@@ -72,7 +72,7 @@ def _parse_count(value: object) -> int | None:
 
 
 def _parse_amount(value: object) -> float | None:
-    """Parse a number, in digits or words; what is none means that there is none."""
+    """Return a number that is written in digits or words, or None for anything else."""
     if isinstance(value, int | float):
         return float(value)
     numbers = find_numbers(str(value)[:MAX_COUNT_CHARS])
@@ -83,7 +83,7 @@ def _parse_amount(value: object) -> float | None:
 
 
 def _parse_size(value: object) -> OfferKind | None:
-    """Parse the kind of an offer; other words mean the usual one and are no error."""
+    """Return the kind of an offer, or None for other words, which are no error."""
     kind = str(canonicalize(value))
     if kind not in list(OfferKind):
         return None
@@ -198,7 +198,7 @@ class StoredAnswer(BaseModel):
     intro: str = ""
     wines: tuple[StoredWine, ...] = ()
     total: str = ""
-    """What the counted bottles cost together."""
+    """The price of all counted bottles."""
     closing: str = ""
 
     def to_json(self) -> str:
@@ -210,7 +210,7 @@ class StoredAnswer(BaseModel):
 def read_prose(content: str) -> str:
     """Return the text around the wines of an answer in the history, and the ids of its wines.
 
-    The names, prices and descriptions of wines are left out: they ground no other wine.
+    The names, prices and descriptions of wines are left out, because they ground no other wine.
     """
     try:
         answer = StoredAnswer.model_validate_json(content)

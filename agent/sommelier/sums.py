@@ -5,15 +5,15 @@ from dataclasses import dataclass
 from typing import Final
 
 ROUNDING_MARGIN: Final = 0.5001
-"""A whole amount may be off by half of one, because models round, and a little for arithmetic."""
+"""The error that is allowed in a whole amount, because models round: a half, and a little more."""
 CENT_MARGIN: Final = 0.0051
-"""Half a cent, and a little for arithmetic."""
+"""The error that is allowed in other amounts: half a cent, and a little for arithmetic."""
 CONVERTED_MARGIN: Final = 0.02
-"""By what share an amount in another currency may be off, for its rate is a rounded one."""
+"""The share by which a converted amount may be wrong, because rates are rounded."""
 MAX_ITEMS: Final = 6
-"""The prices that are added up with a count each."""
+"""The most prices that are added up, each with a count."""
 MAX_HALF_SUMS: Final = 1_000
-"""The sums that are computed of each half of the items, so that a check stays short."""
+"""The most sums that are computed for each half of the items, so that a check stays short."""
 PACK_SIZES: Final = (6, 12)
 MAX_COMPARED_PRICES: Final = 40
 
@@ -23,7 +23,7 @@ class KnownAmounts:
     """The amounts of money and the counts from which other amounts may follow."""
 
     prices: Sequence[float] = ()
-    """Prices and other amounts that a source tells."""
+    """Prices and other amounts in a source."""
     items: Sequence[float] = ()
     """The prices that may be added up, each taken as often as one of the `counts` says."""
     counts: Collection[float] = ()
@@ -36,7 +36,7 @@ class KnownAmounts:
     people: Collection[float] = ()
     """Numbers of people who may share a sum."""
     are_converted: bool = False
-    """Whether they are converted from another currency, so that all that follows is rounded."""
+    """Whether the amounts are converted, so that everything that follows from them is rounded."""
 
 
 class Sums:
@@ -84,7 +84,9 @@ class Sums:
             return True
         lower, upper = self._halves
         high = len(upper) - 1
-        for low_sum in lower:  # from both ends: both halves are ascending
+        for (
+            low_sum
+        ) in lower:  # both halves are ascending, so they are walked from opposite ends
             while high >= 0 and low_sum + upper[high] > value + margin:
                 high -= 1
             if high >= 0 and low_sum + upper[high] >= value - margin:
@@ -92,7 +94,7 @@ class Sums:
         return False
 
     def _is_what_remains(self, value: float, margin: float) -> bool:
-        """Return whether `value` is left of an amount that the guest named, or exceeds it."""
+        """Return whether `value` remains of an amount that the guest named, or is lacking."""
         for named in self._amounts.named:
             if _is_near(value, _subtract([named], self._totals), margin):
                 return True
@@ -103,7 +105,7 @@ class Sums:
         return False
 
     def _has_fee(self, value: float, margin: float) -> bool:
-        """Return whether `value` is a sum and a fee that a source names, such as for delivery."""
+        """Return whether `value` is a sum with a fee in a source, such as for delivery."""
         for fee in self._amounts.fees:
             without_fee = value - fee
             if _is_near(without_fee, self._totals, margin):
@@ -143,8 +145,8 @@ def _add_up_halves(
 ) -> tuple[list[float], list[float]]:
     """Return all sums of the first and of the second half of the items, each ascending.
 
-    Every sum of the items is a sum of the one and a sum of the other. Of very many counts, the
-    largest are left out.
+    Every sum of items is a sum of the first half plus a sum of the second. If there are very many
+    counts, the largest counts are left out.
     """
     chosen = items[:MAX_ITEMS]
     middle = (len(chosen) + 1) // 2

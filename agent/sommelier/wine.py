@@ -1,4 +1,4 @@
-"""A wine, and what the product does with each of its fields: all of it is declared on `Wine`."""
+"""Declare a wine, and what the product does with each of its fields."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -30,10 +30,10 @@ HTTPS_ADDRESS: Final = pattern(
 MAX_ADDRESS_CHARS: Final = 1_000
 NON_VEGAN_ALLERGENS: Final = frozenset({Allergen.EGG, Allergen.MILK, Allergen.FISH})
 VEGAN_WORD: Final = "vegan"
-"""What the words for it begin with in all languages of the tables: "veganistisch", "végan"."""
+"""The beginning of the words for vegan in all languages of the tables: "veganistisch", "végan"."""
 DENIALS: Final = frozenset({"not", "non", "no", "nicht", "pas", "niet", "nao"})
 CELLAR_PREFIX: Final = "own:"
-"""The prefix of wine ids in a guest's own cellar; no id in the catalogue has it."""
+"""The prefix of the ids of wines in a guest's own cellar. No id of the catalogue has it."""
 
 
 def _check_address(address: str) -> str:
@@ -52,7 +52,7 @@ def _check_address(address: str) -> str:
 
 
 Address = Annotated[str, AfterValidator(_check_address)]
-"""The https address of a page or a picture; it may be empty."""
+"""The https address of a page or a picture. It may be empty."""
 
 
 class Wine(BaseModel):
@@ -318,7 +318,7 @@ class Wine(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _offer_one_bottle(cls, data: Any) -> Any:
-        """Make an offer of the facts of a wine that is given without `offers`."""
+        """Make an offer of the price and stock of a wine that is given without `offers`."""
         if not isinstance(data, Mapping) or "offers" in data:
             return data
         facts = {name: data[name] for name in OFFER_FACTS if name in data}
@@ -327,7 +327,7 @@ class Wine(BaseModel):
         return {**data, "offers": [facts]}
 
     def with_first_offer(self, kind: OfferKind) -> "Wine | None":
-        """Return the wine with an offer of this kind first, one in stock; None without one."""
+        """Return the wine with an offer of this kind, in stock, as the first, or None."""
         for first in self.offers:
             if first.kind is kind and first.in_stock:
                 others = [offer for offer in self.offers if offer is not first]
@@ -336,7 +336,7 @@ class Wine(BaseModel):
 
     @property
     def price(self) -> float | None:
-        """Return the price of the first offer; None if it is unknown."""
+        """Return the price of the first offer, or None if it is unknown."""
         return self.offers[0].price
 
     @property
@@ -351,7 +351,7 @@ class Wine(BaseModel):
 
     @property
     def label(self) -> str:
-        """Return producer, name and vintage; `NV` marks non-vintage wines of the catalogue."""
+        """Return producer, name and vintage. `NV` marks non-vintage wines of the catalogue."""
         if self.vintage is None and not self.is_own:
             return f"{self.title} NV"
         return self.title
@@ -380,11 +380,11 @@ class Wine(BaseModel):
 
     @property
     def links(self) -> tuple[str, ...]:
-        """Return no addresses: an answer names a wine by its id, and its card is made by code."""
+        """Return no addresses, because code makes the card of a wine and its links."""
         return ()
 
     def field_text(self, name: str) -> str:
-        """Return the value of a field as text; it is empty if the value is unknown."""
+        """Return the value of a field as text, or "" if the value is unknown."""
         value = getattr(self, name)
         if value is None:
             return ""
@@ -405,12 +405,12 @@ class Wine(BaseModel):
         return "unknown"
 
     def is_known_to_lack(self, allergen: Allergen) -> bool:
-        """Return whether the wine is known to be free of an allergen: a vegan one, of most."""
+        """Return whether the wine is known to be free of an allergen. Vegan wines are of most."""
         return self.vegan == "yes" and allergen in NON_VEGAN_ALLERGENS
 
     @property
     def facts(self) -> "Wine":
-        """Return the wine itself; `ReadWine.facts` returns the wine of the catalogue."""
+        """Return the wine itself. `ReadWine.facts` returns the wine of the catalogue."""
         return self
 
     @property
@@ -474,7 +474,7 @@ def wine_record(wine: Wine) -> dict[str, Any]:
 
 
 def _compose_facts(wine: Wine) -> dict[str, Any]:
-    """Return the facts that a model is told otherwise than the fields have them."""
+    """Return the facts that have another form for a model than in the fields."""
     places = filter(None, (wine.appellation, wine.region, wine.country))
     facts: dict[str, Any] = {
         "name": wine.label,
