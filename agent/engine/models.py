@@ -146,8 +146,10 @@ class ModelChain:
         except asyncio.CancelledError:
             if request.written is not None:
                 cut_off = _cut_off(model, messages, request.written)
-                span.update(name="llm.answer" if cut_off.content else None)
-                self._count(cut_off, span, is_answered=bool(cut_off.content))
+                has_begun = bool(cut_off.content)
+                if has_begun:
+                    span.update(name="llm.answer")
+                self._count(cut_off, span, is_answered=has_begun)
             raise
         except ModelError as error:
             span.update(metadata={"status": error.status, "cause": error.cause})

@@ -99,14 +99,14 @@ class Guess:
         text = self.windows[label]
         n_grams = find_n_grams(text)
         weights = load_weights().by_bucket[:, LABELS.index(label)]
-        names = list[tuple[int, str]]()
+        names: list[tuple[int, str]] = []
         for start, size, weight in _largest(weights, n_grams.chars, CHAR_SIZES, count):
             names.append((weight, text[start : start + size]))
         words = text.split()
         for start, size, weight in _largest(weights, n_grams.words, WORD_SIZES, count):
             names.append((weight, " ".join(words[start : start + size])))
         names.sort(reverse=True)
-        explanation = list[str]()
+        explanation: list[str] = []
         for _, name in names:
             has_letters = bool(name.strip(" .,!?;:"))
             if has_letters and name not in explanation:
@@ -118,7 +118,9 @@ def classify(normalized: str, weights: Weights) -> Guess:
     """Return how likely each label is for a text from `agent.safety.words.normalize_message`."""
     n_grams = find_n_grams(normalized)
     word_count = len(n_grams.words)
-    window = word_count if word_count <= MAX_WHOLE_WORDS else WINDOW_WORDS
+    window = word_count
+    if word_count > MAX_WHOLE_WORDS:
+        window = WINDOW_WORDS
     # The last window is the first that reaches the last word.
     end_of_firsts = max(word_count - window + STEP_WORDS, 1)
     firsts = np.arange(0, end_of_firsts, STEP_WORDS)
@@ -130,7 +132,7 @@ def classify(normalized: str, weights: Weights) -> Guess:
     scores = sums * weights.factors + weights.intercepts
     shares = np.exp(scores - scores.max(axis=1, keepdims=True))
     shares /= shares.sum(axis=1, keepdims=True)
-    windows = dict[str, str]()
+    windows: dict[str, str] = {}
     for label, best in zip(LABELS, shares.argmax(axis=0), strict=True):
         # With the space at its end, the window is a normalized text like the whole.
         windows[label] = normalized[char_firsts[best] : char_ends[best] + 1]
@@ -180,7 +182,7 @@ def _hash_n_grams(units: Integers, sizes: tuple[int, ...]) -> Integers:
     """
     padded = np.concatenate([units, np.zeros(max(sizes), dtype=np.uint32)])
     hashes = np.zeros(len(units), dtype=np.uint32)
-    columns = list[Integers]()
+    columns: list[Integers] = []
     for size in range(1, max(sizes) + 1):
         # Extend all n-grams by the unit that follows them.
         next_units = padded[size - 1 : size - 1 + len(units)]
@@ -214,7 +216,7 @@ def _largest(
 
     `weights` are those of all buckets for one label.
     """
-    largest = list[tuple[int, int, int]]()
+    largest: list[tuple[int, int, int]] = []
     for size, column in zip(sizes, buckets.T, strict=True):
         n_gram_weights = weights[column]
         for start in np.argsort(-n_gram_weights, kind="stable")[:count]:

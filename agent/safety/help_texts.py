@@ -192,7 +192,9 @@ class Help:
         if concern is None:
             return ""
         # The reply in the turn of a crisis is `crisis_help`; later notices do not mention it.
-        name = "after_crisis" if concern == "crisis" else concern
+        name: str = concern
+        if concern == "crisis":
+            name = "after_crisis"
         text: str = getattr(texts, name)
         return text.replace("{age}", str(self.drinking_age))
 

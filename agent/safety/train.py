@@ -43,11 +43,13 @@ class Labelled:
 
 def read_messages(folder: Path = MESSAGES) -> list[Labelled]:
     """Return all labelled messages. A concern of somebody else has the label `other`."""
-    messages = list[Labelled]()
+    messages: list[Labelled] = []
     for file in sorted(folder.glob("*.jsonl")):
         for line in file.read_text("utf-8").splitlines():
             row = json.loads(line)
-            label = "other" if row.get("who") == "other" else row["concern"]
+            label = row["concern"]
+            if row.get("who") == "other":
+                label = "other"
             messages.append(Labelled(row["text"], file.stem, label, row["batch"]))
     return messages
 
@@ -57,8 +59,8 @@ def build_matrix(messages: list[Labelled]) -> Any:
 
     It has a row for each message and a column for each bucket.
     """
-    buckets = list[Any]()
-    values = list[Any]()
+    buckets: list[Any] = []
+    values: list[Any] = []
     row_ends = [0]
     for message in messages:
         n_grams = find_n_grams(normalize_message(message.text))

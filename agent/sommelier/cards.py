@@ -214,7 +214,9 @@ def _allergen_names(allergens: Sequence[Allergen]) -> list[str]:
 
 def _format_read_facts(wine: ReadWine) -> str:
     """Return the source of a read wine, how sure the reading is, its prices, and our price."""
-    facts = [translate("of_list" if wine.is_listed else "of_label")]
+    facts = [translate("of_label")]
+    if wine.is_listed:
+        facts = [translate("of_list")]
     if wine.sure != "certain":
         facts.append(translate(f"read_{wine.sure}"))
     facts.append(wine.region)

@@ -1,4 +1,4 @@
-"""How a wine can be had: sizes and glasses, each with its price and stock."""
+"""The ways in which a wine can be had: sizes and glasses, each with its price and stock."""
 
 from collections.abc import Sequence
 from typing import Annotated, Final

@@ -153,9 +153,10 @@ def _compose(
 
 def _choose_description(item: WineRecommendation, described: DescribedWine) -> str:
     """Return the model's description of a wine if it is true, or else that of the rules."""
-    text = _without_label(item.description, described.wine)
+    text = item.description
     if len(text) >= DESCRIPTION_CHARS:  # the server has cut it
         text = text[: find_last_sentence_end(text, len(text))]
+    text = _without_label(text, described.wine)
     if _holds(text, described.wine):
         return text
     return f"{described.description}. {described.wine.notes}".strip()
@@ -166,7 +167,9 @@ def _without_label(text: str, wine: Wine) -> str:
     start, _, rest = text.partition(": ")
     words = split_words(start)
     is_label = set(words) <= set(split_words(f"{wine.label} {wine.id}"))
-    return rest if rest and is_label else text
+    if not rest or not is_label:
+        return text
+    return rest
 
 
 def _holds(text: str, wine: Wine) -> bool:
