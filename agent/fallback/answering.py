@@ -110,8 +110,9 @@ class Fallback:
         Wines and documents are limited to what `person` may be shown.
         """
         wish = await self._read_wish(messages, person)
-        if asks_for_staff(wish.own_request.text):
-            return await self._answer_about_staff(wish.own_request)
+        direct = await self._answer_directly(wish.own_request)
+        if direct is not None:
+            return direct
         if wish.follow_up is None:
             own = find_own_bottles(wish.own_request, person)
             if own is not None:
@@ -140,6 +141,14 @@ class Fallback:
             wines=_describe(wines, wish.request),
             passage=passage,
         )
+
+    async def _answer_directly(self, request: Request) -> RuleAnswer | None:
+        """Return the answer to who asks for the staff or says what was bought, otherwise None."""
+        if asks_for_staff(request.text):
+            return await self._answer_about_staff(request)
+        if request.states_purchase:
+            return RuleAnswer(reply=_text_reply(translate("fallback_bought")))
+        return None
 
     async def _answer_about_staff(self, request: Request) -> RuleAnswer:
         """Return how to reach the people of the shop: by a button, or as its document says."""

@@ -121,7 +121,7 @@ def _add_message(wish: Wish, text: str) -> Wish:
         if follow_up is not None:
             return _add_follow_up(wish, text, follow_up)
     own_request = read_request(text, before.language)
-    if not own_request.is_question:
+    if not (own_request.is_question or own_request.states_purchase):
         before = merge(before, own_request)
     request = replace(
         before,
@@ -144,12 +144,14 @@ def _add_follow_up(wish: Wish, text: str, follow_up: FollowUp) -> Wish:
 def merge(before: Request, new: Request) -> Request:
     """Return `new`, completed with the filters and dishes of `before` that still apply.
 
-    A new dish begins a new request, for which only the excluded allergens are kept.
+    A new dish, or a taste such as "I love Riesling", begins a new request, for which only the
+    excluded allergens are kept.
     """
     filters: dict[str, Any] = dict(new.filters)
+    begins_anew = bool(new.dishes or (new.states_taste and new.inclusions))
     for name, values in before.filters.items():
         field_name = name.removeprefix(EXCLUSION_PREFIX)
-        if new.dishes and field_name != "allergens":
+        if begins_anew and field_name != "allergens":
             continue
         if name.startswith(EXCLUSION_PREFIX):
             # "A Merlot after all" ends the exclusion of Merlot.
@@ -159,7 +161,7 @@ def merge(before: Request, new: Request) -> Request:
         elif not _is_replaced(name, new):
             filters[name] = values
     allergies = tuple(dict.fromkeys((*before.allergies, *new.allergies)))
-    dishes = new.dishes or before.dishes
+    dishes = new.dishes if begins_anew else before.dishes
     return replace(new, filters=filters, dishes=dishes, allergies=allergies)
 
 

@@ -10,6 +10,7 @@ from agent.i18n import current_language, translate
 from agent.memory.taste import (
     find_excluded_facts,
     find_new_facts,
+    find_stated_likes,
     format_added_facts,
     format_removed_facts,
     keep_latest_facts,
@@ -79,7 +80,7 @@ def _merge(changes: Iterable[Change], user_id: int, undo_id: int) -> Change:
 
 
 def _suggest_facts(message: str) -> list[Fact]:
-    """Return the dislikes of a message that could be stored. Asking for vegan is no allergy."""
+    """Return the tastes of a message that could be stored. Asking for vegan is no allergy."""
     if len(message) > MAX_PARSED_CHARS:
         return []
     is_vegan = asks_for_vegan(message)
@@ -90,6 +91,7 @@ def _suggest_facts(message: str) -> list[Fact]:
         is_wish = fact.value == Allergen.SULPHITES and fact.value not in allergies
         if fact.kind != "allergy" or not (is_vegan or is_wish):
             facts.append(fact)
+    facts += find_stated_likes(message)
     return facts
 
 

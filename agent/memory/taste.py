@@ -69,6 +69,16 @@ def find_excluded_facts(text: str) -> Iterator[Fact]:
             yield Fact("allergy", str(allergen), _to_words(allergen))
 
 
+def find_stated_likes(text: str) -> Iterator[Fact]:
+    """Yield what a text says that its user loves, as facts that could be stored."""
+    request = read_request(text, current_language())
+    if not request.states_taste:
+        return
+    for fact in _find_likes(text):
+        taste = parse_taste(fact.value)
+        yield Fact("like", fact.value, _name_taste(taste))
+
+
 def find_new_facts(facts: Iterable[Fact], known: Iterable[Fact]) -> tuple[Fact, ...]:
     """Return the facts that are not known. Of equal facts, only the last is returned."""
     known_keys = {fact.key for fact in known}
@@ -155,6 +165,8 @@ def parse_suggested_fact(kind: str, value: str) -> Fact | None:
     if kind == "allergy" and value in ALLERGIES:
         return Fact("allergy", value, value)
     taste = parse_taste(value)
+    if kind == "like" and taste:
+        return Fact("like", format_taste(taste), _name_taste(taste))
     if kind != "hate" or not taste:
         return None
     words: list[str] = []

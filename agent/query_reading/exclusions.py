@@ -105,6 +105,10 @@ class ExclusionReader:
             return False
         if "text" in second.meanings and second.start == first.end:
             return True  # a Romance adjective: "pas de chardonnay boisé"
+        if "text" in first.meanings and "grapes" in second.meanings:
+            return first.end == second.start  # "no oaky Chardonnay"
+        if "grapes" in first.meanings and "text" in second.meanings:
+            return second.end == first.start  # "holzigen Chardonnay nicht"
         if not grammar.or_nor_words.isdisjoint(between):
             return True
         shared_fields = _excludable_fields(first) & _excludable_fields(second)

@@ -99,6 +99,10 @@ class Request:
     """Words beside "my", "do I have" or "how many" that are in no table. They may be names."""
     position: int = 0
     """The position of the shown wine that is meant: 2 for the second, -1 for the last, or 0."""
+    states_taste: bool = False
+    """Whether it says what its user loves: "I love Riesling"."""
+    states_purchase: bool = False
+    """Whether it says that its user bought wine, and asks for nothing."""
     is_greeting: bool = False
     is_thanks: bool = False
     asks_to_show: bool = False
@@ -196,6 +200,8 @@ class _MessageReader:
             cellar_words=self._cellar_words(),
             owned_words=tuple(self._owned_words(unknown)),
             position=self._position(),
+            states_taste="loves" in self.roles,
+            states_purchase=self._states_purchase(),
             is_greeting="hello" in self.roles,
             is_thanks="thanks" in self.roles,
             asks_to_show="show" in self.roles,
@@ -385,6 +391,11 @@ class _MessageReader:
             if "fish" not in named or not phrase.values("dish"):
                 allergens += named
         return allergens
+
+    def _states_purchase(self) -> bool:
+        """Return whether the message says that wine was bought, without a dish or a question."""
+        asks = not self.roles.isdisjoint({"wish", "question", "have"})
+        return "bought" in self.roles and not asks and not self._dishes()
 
     def _allergies(self) -> tuple[str, ...]:
         """Return what somebody is said to be allergic to."""

@@ -372,3 +372,22 @@ async def test_an_allergy_that_was_lifted_is_no_wish_any_more(
     reply = await chat.say("something red for lamb, no egg please")
     assert "sulphites" not in reply.text
     assert "egg" in (await chat.say("up to 20 euros")).text
+
+
+async def test_a_taste_that_is_stated_does_not_keep_the_dish_before(
+    fallback: Fallback,
+) -> None:
+    conversation = Conversation(fallback)
+    await conversation.say("what goes with mushroom risotto?")
+    reply = await conversation.say("I love Riesling and can't stand oaky Chardonnay")
+    assert "risotto" not in reply.text.split("\n\n")[0]
+    assert reply.text.startswith("*Riesling · no Chardonnay · no oak*")
+
+
+async def test_who_bought_wine_is_told_how_to_note_it_and_is_sold_none(
+    fallback: Fallback,
+) -> None:
+    conversation = Conversation(fallback)
+    reply = await conversation.say("I bought three bottles of Chianti at 18 euros")
+    assert "/cellar add" in reply.text
+    assert not reply.wines
