@@ -128,6 +128,7 @@ def take_rows(rows: Iterable[Row]) -> Iterator[Row]:
 
 
 def _check_unpacked_size(data: bytes) -> None:
+    """Raise Unreadable if a workbook would be too large when it is unpacked."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         size = sum(member.file_size for member in archive.infolist())
     if size > MAX_UNPACKED_BYTES:

@@ -203,6 +203,7 @@ async def describe_problems(sessions: Sessions) -> str:
 
 
 def _find_start(days: float | None) -> datetime | None:
+    """Return the time this number of days ago, or None if no number is given."""
     if days is None:
         return None
     return datetime.now(UTC) - timedelta(days=days)

@@ -232,6 +232,7 @@ async def write_to_user(
 
 
 async def _build(to: Destination, referral: ReferralRow, text: str) -> list[OutboxRow]:
+    """Return a message of a referral, with the button that ends the referral."""
     end = Button(translate("shop_end_button"), f"{END}{referral.id}")
     messages = await build_messages(to, [text], ((end,),))
     return belonging_to(referral, messages)

@@ -61,7 +61,7 @@ MAX_FETCH_TRIES: Final = 3
 NO_CAPTION: Final = "[picture]"
 """What is stored as the message of a user who sends a picture without a caption."""
 MAX_LEAD_CHARS: Final = 300
-"""How many characters of a transcription are shown above the answer."""
+"""The number of characters of a transcription that are shown above the answer."""
 PDF: Final = "application/pdf"
 PICTURES: Final = filters.PHOTO | filters.Document.IMAGE | filters.Document.PDF
 File = Mapping[str, Any]
@@ -208,7 +208,7 @@ class _VoiceAnswer:
     transcript: Transcript = field(default_factory=Transcript)
 
     async def transcribe(self, run: Run) -> str:
-        """Return what was said, and show it above the draft; "" if it was not understood."""
+        """Return what was said, or "" if it was not understood. Show it above the draft."""
         self.transcript = await transcribe_voice(
             partial(fetch_file, self.message.get_bot(), self.voice),
             self.voice["duration"],
@@ -282,7 +282,7 @@ async def fetch_file(
         if (remote_file.file_size or 0) > max_bytes:
             raise UnusableFile(TOO_LARGE)
         content = await remote_file.download_as_bytearray()
-        # Telegram does not always tell the size before.
+        # Telegram does not always give the size before the download.
         if len(content) > max_bytes:
             raise UnusableFile(TOO_LARGE)
         return bytes(content)

@@ -136,11 +136,13 @@ def _list_facts(facts: Sequence[Fact]) -> list[Fact]:
 
 
 def _fact_data(fact: Fact) -> str:
+    """Return the data of the button that forgets a fact. A checksum stands for the fact."""
     key = ":".join(fact.key)
     return f"{FORGET_FACT}{crc32(key.encode()):08x}"
 
 
 async def _stop_reminders(update: Update, turn: ChatTurn) -> None:
+    """Turn off the user's reminders of bottles."""
     await acknowledge(press_of(update))
     turn.reply(translate("cellar_remind_off"))
     no_reminders = (Fact("setting", REMINDERS_OFF),)

@@ -174,6 +174,7 @@ def id_of_replied_answer(message: Message) -> int | None:
 
 
 def _as_quote(text: str) -> str:
+    """Return the first part of a text as a Markdown quote."""
     lines = text[: size_limits.MESSAGE_CHARS // 2].strip().splitlines()
     return "\n".join(f"> {line}" for line in lines)
 

@@ -104,9 +104,9 @@ class _ShownProgress:
         if to.is_group:
             self.due_at += GROUP_DELAY_SECONDS
         self.read_text = ""
-        """The draft when it was last looked at."""
+        """The text of the draft when it was last read."""
         self.read_html = ""
-        """Its first message."""
+        """The first message of that text, as HTML."""
         self.shown_html = ""
         """The draft that the chat sees."""
         self.shown_at = -inf

@@ -196,6 +196,7 @@ class RateLimit(BaseRateLimiter[Priority]):
 
 
 def _is_counted(endpoint: str, chat_id: int) -> bool:
+    """Return whether Telegram's limits count a request as a message to a chat."""
     is_group_edit = endpoint == "editMessageText" and chat_id < 0
     return endpoint in COUNTED_METHODS or is_group_edit
 

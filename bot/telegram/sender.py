@@ -351,6 +351,7 @@ def find_style(data: str) -> KeyboardButtonStyle | None:
 
 
 def _telegram_button(label: str, data: str) -> InlineKeyboardButton:
+    """Return a button that opens a page or sends its data back."""
     if data.startswith("https://"):
         return InlineKeyboardButton(label, url=data)
     return InlineKeyboardButton(label, callback_data=data, style=find_style(data))

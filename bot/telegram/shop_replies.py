@@ -163,6 +163,7 @@ async def end_before_forgetting(turn: ChatTurn) -> None:
 
 
 async def _build_end_for_user(turn: ChatTurn, referral: ReferralRow) -> list[OutboxRow]:
+    """Return the message that tells the user that a referral has ended."""
     with use_language(await load_language(turn.repositories.memory, referral.user_id)):
         return await build_messages(
             Destination(referral.user_id), [translate("shop_ended")]

@@ -40,7 +40,7 @@ MAX_LABEL_CHARS: Final = 60
 
 
 class StockCommand(StrEnum):
-    """What the staff may say of a wine."""
+    """What the staff may say about a wine."""
 
     OUT = "out"
     IN = "in"
@@ -64,6 +64,7 @@ def stock_handlers(admin_ids: Collection[int]) -> list[AnyHandler]:
 
 
 async def _may_change(admin_ids: Collection[int], turn: ChatTurn) -> bool:
+    """Return whether the user is an admin, or writes in the chat of the staff."""
     return turn.user_id in admin_ids or await is_from_staff(turn)
 
 
@@ -75,7 +76,8 @@ async def _change_named(
 ) -> object:
     """Change the only wine with a name, or ask which one is meant.
 
-    Return `NOT_MINE` for users who may not change wines: they do not learn that there is a command.
+    Return `NOT_MINE` for users who may not change wines. So they get the answer to an unknown
+    command, and do not learn that there is this one.
     """
     if not await _may_change(admin_ids, turn):
         return NOT_MINE
@@ -134,6 +136,7 @@ def _list_targets(command: StockCommand, wines: Sequence[Wine]) -> list[Target]:
 
 
 def _make_button(command: StockCommand, target: Target, cents: int) -> Button:
+    """Return the button that carries out a command for a target."""
     wine, position = target
     label = wine.label
     if command is StockCommand.PRICE:
@@ -143,7 +146,7 @@ def _make_button(command: StockCommand, target: Target, cents: int) -> Button:
 
 
 def _describe(offer: Offer) -> str:
-    """Return what tells an offer from others of its wine: its kind, its size and its price now."""
+    """Return the kind, the size and the present price of an offer."""
     parts = [translate(f"offer_{offer.kind}")]
     if offer.size_ml is not None:
         parts.append(format_volume(offer.size_ml))

@@ -264,6 +264,7 @@ def file_in(message: Payload) -> Payload:
 
 
 def _text_of(message: Payload) -> str:
+    """Return the text of a message, or the caption of its file."""
     text = message.get("text") or message.get("caption") or ""
     return str(text)[: size_limits.MESSAGE_CHARS]
 

@@ -200,6 +200,7 @@ def _html_blocks(tree: Any) -> list[Block]:
 
 
 def _wrap_in_article(body: Any) -> None:
+    """Move the content of a page into an `article` element, so that all of it is read."""
     article = body.makeelement("article")
     article.text = body.text
     body.text = None
@@ -365,6 +366,7 @@ def _table_parts(rows: Iterable[Sequence[str]]) -> Iterator[str]:
 
 
 def _line(cells: Sequence[str]) -> str:
+    """Return the cells of a row of a table as one line."""
     texts = [" ".join(cell.split()) for cell in cells]
     return " | ".join(texts).strip(" |")
 

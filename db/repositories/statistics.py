@@ -80,10 +80,11 @@ class WeekStatistics:
 
 
 class StatisticsRepository(SqlRepository):
-    """The turns in numbers.
+    """Reads the turns in numbers.
 
-    No statement sorts the turns of a week: each reads those of a day, and the days are added up.
-    Only people are counted over the whole week, because the same ones write on several days.
+    No statement sorts all turns of a week. Each statement reads the turns of one day, and the days
+    are added up. Only people are counted over the whole week, because one may write on several
+    days.
     """
 
     async def summarize_week(self, week: Week) -> WeekStatistics:
@@ -140,17 +141,18 @@ class StatisticsRepository(SqlRepository):
         return times
 
     async def _count_people(self, start: datetime, end: datetime) -> int:
+        """Return how many people wrote between two times."""
         query = select(PEOPLE).where(*_are_between(start, end))
         return await self._first_value(query) or 0
 
 
 def _are_between(start: datetime, end: datetime) -> tuple[ColumnElement[bool], ...]:
-    """Return the conditions that turns were made in a time, whose `end` is not part of it."""
+    """Return the conditions for the turns from `start` on and before `end`."""
     return TurnRow.at >= start, TurnRow.at < end
 
 
 def _find_seconds(times: TurnsByTenths, share: float) -> float:
-    """Return within how many seconds this share of the turns ended; 0 without turns."""
+    """Return within how many seconds this share of the turns ended, or 0 if there are no turns."""
     ended = 0
     for tenths in sorted(times):
         ended += times[tenths]
@@ -162,7 +164,11 @@ def _find_seconds(times: TurnsByTenths, share: float) -> float:
 def _add_up(
     days: Sequence[TurnStatistics], people: int, times: TurnsByTenths
 ) -> TurnStatistics:
-    """Return the numbers of all days together, on which so many people wrote."""
+    """Return the numbers of all days together.
+
+    `people` is the number of people who wrote on these days. `times` has the durations of all
+    turns. Neither follows from the numbers of the days.
+    """
     counts_by_outcome = zip(*[day.outcomes for day in days], strict=True)
     return TurnStatistics(
         turns=sum(day.turns for day in days),

@@ -105,6 +105,7 @@ def digest_of(wine_id: str) -> str:
 
 
 def _find_by_digest(wines: Iterable[Wine], digest: str) -> Wine | None:
+    """Return the wine whose id has this digest, or None."""
     for wine in wines:
         if digest_of(wine.id) == digest:
             return wine

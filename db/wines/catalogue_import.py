@@ -149,6 +149,7 @@ async def _replace_offers(session: AsyncSession, wines: Sequence[Wine]) -> None:
 
 
 def _batches(items: Sequence[T]) -> Iterator[Sequence[T]]:
+    """Yield the items in batches that fit into one statement each."""
     for start in range(0, len(items), BATCH_SIZE):
         yield items[start : start + BATCH_SIZE]
 

@@ -13,9 +13,9 @@ UNKNOWN_DISTANCE: Final = 0.5
 
 
 def distance_from(wine: Wine) -> Callable[[Entry], float]:
-    """Return a function that says how different a wine is from `wine`. It is 0 for an equal one.
+    """Return the function that says how different another wine is from `wine`.
 
-    It is a sum over traits, each with a weight.
+    Its result is a weighted sum of the differences in each trait, and is 0 for an equal wine.
     """
     country = canonical_name("countries", wine.country)
     grapes = {canonical_name("grapes", grape) for grape in wine.grapes}
@@ -51,6 +51,7 @@ def distance_from(wine: Wine) -> Callable[[Entry], float]:
 
 
 def _value_distance(value: str | None, other: str | None) -> float:
+    """Return 0 for equal values, and 1 for different ones."""
     if not value or other is None:
         return UNKNOWN_DISTANCE
     return float(value != other)

@@ -67,6 +67,7 @@ def count_offers(titles: Iterable[str]) -> int:
 
 
 def _is_offer(title: str) -> bool:
+    """Return whether the name of a column says how a wine is offered, such as "Glass 0.1l"."""
     if len(title) > MAX_OFFER_CHARS:
         return False
     return read_packing(title, is_served=True) is not None

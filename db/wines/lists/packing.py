@@ -83,6 +83,7 @@ def strip_packing(text: str) -> str:
 
 
 def _is_packing_word(token: str) -> bool:
+    """Return whether a word says how a wine is packed, such as "bottle" or "magnum"."""
     word = normalize(token)
     return any(word in names for names in load_words()["trailing_kinds"].values())
 

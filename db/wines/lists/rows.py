@@ -203,6 +203,7 @@ def find_problems(line: int, error: ValidationError) -> Iterator[Problem]:
 
 
 def _kind_of_problem(detail: Any) -> str:
+    """Return what is wrong with a cell, in the words of a report."""
     if detail["type"] == "missing":
         return "is empty"
     if detail["type"] == "value_error":
