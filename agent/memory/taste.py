@@ -108,8 +108,10 @@ def keep_latest_facts(facts: Iterable[Fact]) -> tuple[Fact, ...]:
     """
     kept: list[Fact] = []
     for fact in facts:
-        outdated = {fact.key, *(old.key for old in find_contradicted_facts(fact, kept))}
-        kept = [old for old in kept if old.key not in outdated]
+        contradicted = [*find_contradicted_facts(fact, kept)]
+        for old in [*kept]:
+            if old.key == fact.key or old in contradicted:
+                kept.remove(old)
         kept.append(fact)
     return tuple(kept)
 
