@@ -173,6 +173,8 @@ def _fold_words(item: CellarItem) -> str:
 
 def size_word(item: CellarItem) -> Size | Literal[""]:
     """Return the name of an unusual size of bottles, or "" for the usual size."""
+    if item.size_ml is None:  # a range would be searched from end to end for it
+        return ""
     for name, sizes in SIZES_ML.items():
         if item.size_ml in sizes and name != "bottle":
             return name
