@@ -73,7 +73,7 @@ INTERNATIONAL_LABEL: Final = "🌍 findahelpline.com"
 STAFF_TOPICS: Final = frozenset({"delivery", CONTACT})
 """The topics of questions after which the shop may have to do something."""
 MAX_LABEL_CHARS: Final = 40
-MAX_SUGGESTED_FACTS: Final = 2
+MAX_SUGGESTED_FACTS: Final = 3
 MAX_OPENED_BUTTONS: Final = 3
 
 
