@@ -353,6 +353,8 @@ def _list_passages(text: str) -> tuple[frozenset[str], ...]:
 def _find_repeated(sentence: str, passages: Iterable[_Passage]) -> str:
     """Return the path of the first passage whose words a sentence repeats, or ""."""
     stems = _content_stems(sentence)
+    if len(stems) < MIN_SHARED_WORDS:
+        return ""
     min_shared = max(MIN_SHARED_WORDS, MIN_SHARED_SHARE * len(stems))
     for path, passage_stems in passages:
         if len(stems & passage_stems) >= min_shared:
