@@ -222,7 +222,7 @@ async def fill(engine: AsyncEngine, rows: int) -> None:
         return  # the product lets it plan without statistics
     async with engine.connect() as connection:
         await connection.execution_options(isolation_level="AUTOCOMMIT")
-        await connection.execute(sa.text("ANALYZE"))
+        await connection.execute(sa.text("VACUUM ANALYZE"))
 
 
 async def measure(url: str, rows: int) -> dict[str, tuple[Statement, str]]:
