@@ -155,7 +155,7 @@ async def turn(
     telegram.say(
         "A red for lamb with Gugelhupf, please"
     )  # not certain: the model searches
-    await telegram.wait_for_message(number, timeout=60)
+    await telegram.wait_for_message(number, timeout=240)
     await eventually(
         lambda: price.has_ended,
         seconds=30,
