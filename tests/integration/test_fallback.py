@@ -190,9 +190,10 @@ async def test_a_question_is_answered_by_a_quoted_passage(
     text: str, title: str, fallback: Fallback
 ) -> None:
     reply = await Conversation(fallback).say(text)
-    intro, quote, source = reply.text.split("\n\n")
+    intro, *quotes, source = reply.text.split("\n\n")
     assert intro.endswith(":")
-    assert all(line.startswith("> ") for line in quote.splitlines())
+    for quote in quotes:
+        assert all(line.startswith("> ") for line in quote.splitlines())
     assert source.startswith("[1] ")
     assert title in source
     assert not reply.wine_ids
