@@ -50,7 +50,7 @@ def list_regions(items: Sequence[CellarItem]) -> list[tuple[str, int]]:
 
 
 def get_region(item: CellarItem) -> str:
-    """Return the region of a wine, or else its country; empty if both are unknown."""
+    """Return the region of a wine, or else its country, or "" if both are unknown."""
     return str(item.wine.get("region") or item.wine.get("country") or "")
 
 

@@ -126,7 +126,7 @@ def _pairing_names() -> Mapping[str, str]:
 def select_named(
     indexed: Sequence[IndexedItem], words: Iterable[str]
 ) -> list[IndexedItem]:
-    """Return the items that have the most of some normalized words; none if no item has any."""
+    """Return the items that have the most of some normalized words, or none if no item has any."""
     wanted = [f" {strip_plural(word)} " for word in words]
     best = 1
     selected: list[IndexedItem] = []

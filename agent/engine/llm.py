@@ -43,7 +43,7 @@ UNSENT: Final = {
 """The errors of the client for a request that it could not send."""
 FILTERED: Final = frozenset({"content_filter", "content_policy_violation"})
 NO_CALL: Final = "does not match the expected"
-"""What llama.cpp says of JSON that is no call of a tool."""
+"""The error of llama.cpp for JSON that is not a call of a tool."""
 TOO_LONG: Final = pattern(
     "context[ _](?:length|size|window)|prompt is too long|too many tokens"
 )

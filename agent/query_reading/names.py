@@ -42,7 +42,7 @@ def get_display_name(field: str, values: Sequence[str], language: str) -> str:
 
 
 def _names_of(field: str, language: str) -> Names:
-    """Return the names of the values of a field in a language; empty if it has none."""
+    """Return the names of the values of a field in a language, which may be none."""
     return load_display_names().get((field, language), {})
 
 

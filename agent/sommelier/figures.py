@@ -26,7 +26,7 @@ STRENGTH: Final = pattern(
 WITHOUT_FIXED_SPACES: Final = str.maketrans(dict.fromkeys("\u00a0\u202f"))
 AROUND_AMOUNTS: Final = " .,;:!?)("
 AROUND_CURRENCIES: Final = AROUND_AMOUNTS + "-–—"
-"""What a match has around an amount, or around its currency once the number is taken out."""
+"""The signs around the amount in a match, or around its currency without the number."""
 UNITS: Final = "c?l|ml|hl|k?g|ha|vol|uhr|h"
 """If one of these follows a number like 12.50, the number is not a price."""
 MIN_VINTAGE: Final = 1950

@@ -261,7 +261,7 @@ class Sommelier:
     async def _ask_model(
         self, inquiry: Inquiry, run: Run, prompt: Prompt
     ) -> Response | None:
-        """Return the response; None if a small model is not asked, as about pictures."""
+        """Return the response, or None if a small model is not asked, as about pictures."""
         message = inquiry.message
         if self._is_small:
             if inquiry.new_attachment:

@@ -30,11 +30,11 @@ SMALL_WORDS: Final = frozenset(
 )
 """The words without a capital within names: "Quinta do Crasto"."""
 MAX_SMALL_WORDS: Final = 2
-"""How many of them may follow each other: "Mas de la Dame"."""
+"""The most of them that may follow each other: "Mas de la Dame"."""
 PLACES_AND_GRAPES: Final = frozenset({"regions", "countries", "grapes"})
 YEARS: Final = range(1900, 2100)
 SENTENCE_MARKS: Final = frozenset(".:!?\n")
-"""What a word with an ordinary capital follows."""
+"""The text after which a word has an ordinary capital letter."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -195,7 +195,7 @@ async def test_tables_of_a_release_that_does_not_are_reported_and_unchanged(
     await upgrade_schema(empty_engine)
     await set_schema(empty_engine, "a999", oldest=oldest)
     with pytest.raises(
-        DatabaseUnusable, match=r"made by another release .*'a999'.*restore"
+        DatabaseUnusable, match=r"Another release has made .*'a999'.*restore"
     ):
         await upgrade_schema(empty_engine)
     assert await find_schema(empty_engine) == ("a999", oldest)
