@@ -32,7 +32,7 @@ TOKEN = "123456789:AAThisIsNotTheTokenOfTheBotApiDouble"
             "run",
             {"TELEGRAM_BOT_TOKEN": TOKEN},
             2,
-            "Telegram rejects TELEGRAM_BOT_TOKEN; get",
+            "Telegram rejects TELEGRAM_BOT_TOKEN: get",
         ),
         (
             "run",
