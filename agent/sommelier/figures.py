@@ -9,7 +9,12 @@ from functools import cache
 from typing import Final, NamedTuple
 
 from agent.languages import load_languages
-from agent.numerals import NUMBER, parse_number, replace_number_words
+from agent.numerals import (
+    NUMBER,
+    find_numbers,
+    parse_number,
+    replace_number_words,
+)
 from agent.sommelier.vocabulary import Currency, currencies_by_word
 from agent.text import Pattern, compose_compatible, escape_pattern, fold, pattern
 
@@ -45,9 +50,7 @@ class Amount(NamedTuple):
 
 def find_amounts(text: str) -> Iterator[Amount]:
     """Yield the amounts of money in a text, with their currencies."""
-    # Remove the fixed space of "1 234 €". Otherwise the amount would be read as two numbers.
-    joined = NUMBER.sub(lambda number: number[0].translate(WITHOUT_FIXED_SPACES), text)
-    for match in _amount_pattern().finditer(replace_number_words(joined)):
+    for match in _amount_pattern().finditer(_write_digits(text)):
         if match["unit"]:  # 12.50 % is not a price
             continue
         number = (
@@ -60,6 +63,20 @@ def find_amounts(text: str) -> Iterator[Amount]:
         currencies = currencies_by_word().get(currency_word, frozenset())
         amount_text = match[0].strip(AROUND_AMOUNTS)
         yield Amount(amount_text, parse_number(number), currencies)
+
+
+def find_other_numbers(text: str) -> frozenset[float]:
+    """Return the numbers of a text that are not amounts of money, such as counts of bottles."""
+    return find_numbers(_amount_pattern().sub(" ", _write_digits(text)))
+
+
+def _write_digits(text: str) -> str:
+    """Return the folded text with all numbers in digits that have no spaces.
+
+    Without this, "1 234 €" would be read as two numbers.
+    """
+    joined = NUMBER.sub(lambda number: number[0].translate(WITHOUT_FIXED_SPACES), text)
+    return replace_number_words(joined)
 
 
 @cache

@@ -23,13 +23,14 @@ from agent.sommelier.conversion import find_named_currency
 from agent.sommelier.figures import (
     Amount,
     find_amounts,
+    find_other_numbers,
     find_scores,
     find_strengths,
     find_years,
 )
 from agent.sommelier.serving import drinking_years
 from agent.sommelier.sommelier_prompts import WINE_PLACEHOLDER, read_prose
-from agent.sommelier.sums import KnownAmounts, Sums
+from agent.sommelier.sums import BasketSums, KnownAmounts, Sums
 from agent.sommelier.vocabulary import Currency, convert
 
 MAX_COUNT: Final = 60
@@ -47,6 +48,13 @@ class _Price(NamedTuple):
 
     amount: float
     currency: Currency | None
+
+
+class _Counts(NamedTuple):
+    """The counts that a sentence states, and all by which its prices may be multiplied."""
+
+    stated: Collection[float]
+    possible: Collection[float]
 
 
 class FigureChecker:
@@ -175,18 +183,32 @@ class FigureChecker:
         wrong: list[str] = []
         for sentence in statements:
             named = self.named_in(sentence, wine)
-            sums: dict[frozenset[Currency], list[Sums]] = {}
-            for amount in find_amounts(WINE_PLACEHOLDER.sub(" ", sentence)):
+            words = WINE_PLACEHOLDER.sub(" ", sentence)
+            counts = self._find_counts(words, numbers)
+            sums: dict[frozenset[Currency], list[Sums | BasketSums]] = {}
+            for amount in find_amounts(words):
                 self.checked_count += 1
                 currencies = amount.currencies
                 if currencies not in sums:
-                    sums[currencies] = self._list_sums(currencies, named, numbers)
+                    sums[currencies] = self._list_sums(currencies, named, counts)
                 is_checked = self.checked_count <= MAX_CHECKED_AMOUNTS
                 if not is_checked or not self._is_grounded(amount, sums[currencies]):
                     wrong.append(amount.text)
         return wrong
 
-    def _is_grounded(self, amount: Amount, sums: Sequence[Sums]) -> bool:
+    def _find_counts(self, sentence: str, numbers: frozenset[float]) -> _Counts:
+        """Return the counts by which the prices in a sentence may be multiplied.
+
+        They are in the sentence, in the basket or in a message of the guest. If no bottles are
+        counted, the `numbers` of the whole text take the place of the guest's, if it has some.
+        """
+        stated = _small_counts(_few(find_other_numbers(sentence)))
+        if self.basket:
+            in_basket: set[float] = {line.count for line in self.basket}
+            return _Counts(stated, stated | in_basket | self.user_counts)
+        return _Counts(stated, _small_counts(_few(numbers)) or self.user_counts)
+
+    def _is_grounded(self, amount: Amount, sums: Sequence[Sums | BasketSums]) -> bool:
         """Return whether an amount follows from prices or is in another source."""
         if amount.value in self.text_amounts or amount.value in self.user_numbers:
             return True
@@ -196,17 +218,14 @@ class FigureChecker:
         self,
         currencies: frozenset[Currency],
         named: Sequence[AnyWine],
-        numbers: frozenset[float],
-    ) -> list[Sums]:
+        counts: _Counts,
+    ) -> list[Sums | BasketSums]:
         """Return the sums of the prices in these currencies, and of converted prices.
 
-        The prices are those of the `named` wines, or of all if none is named. The `numbers` of the
-        text may be counts of bottles; if it has none, those of the user may.
+        The prices are those of the `named` wines, or of all if none is named.
         """
         wines = named or self.wines
         shown = list(self.shown or wines)[:MAX_SUMMED_WINES]
-        counts: set[float] = {line.count for line in self.basket}
-        counts |= _small_counts(_few(numbers)) or self.user_counts
         sums = [self._sum_up(wines, shown, counts, _Selection(currencies))]
         target = self._find_target(currencies)
         own_currencies = {wine.currency for wine in (*wines, *shown)}
@@ -233,9 +252,9 @@ class FigureChecker:
         self,
         wines: Sequence[AnyWine],
         shown: Sequence[AnyWine],
-        counts: Collection[float],
+        counts: _Counts,
         selection: "_Selection",
-    ) -> Sums:
+    ) -> Sums | BasketSums:
         """Return the sums of the prices of a selection."""
         lines = [_Price(line.amount, line.currency) for line in self.basket]
         counted = [_Price(line.price, line.currency) for line in self.basket]
@@ -244,13 +263,17 @@ class FigureChecker:
         amounts = KnownAmounts(
             prices=selection.amounts_of(_prices_of(wines)),
             items=selection.amounts_of([*counted, *_prices_of(others)]),
-            counts=counts,
+            counts=counts.possible,
             lines=selection.amounts_of(lines),
+            line_prices=selection.amounts_of(counted),
+            stated_counts=counts.stated,
             named=self.user_factors,
             fees=_few(frozenset(self.text_amounts)),
             people=self.user_counts,
             are_converted=selection.target is not None,
         )
+        if amounts.lines:
+            return BasketSums(amounts)
         return Sums(amounts)
 
     def _wrong_years(

@@ -1,4 +1,8 @@
-"""Tell whether an amount of money is the sum, product, difference or share of known prices."""
+"""Tell whether an amount of money is the sum, product, difference or share of known prices.
+
+`Sums` allows each price as often as any count says. As this allows very many amounts, `BasketSums`
+takes its place where the bottles of each wine are counted.
+"""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -29,6 +33,10 @@ class KnownAmounts:
     counts: Collection[float] = ()
     lines: Sequence[float] = ()
     """The amounts of the wines whose bottles are counted."""
+    line_prices: Sequence[float] = ()
+    """The price of one bottle of each of the `lines`."""
+    stated_counts: Collection[float] = ()
+    """The counts in the sentence that states the amount."""
     named: Collection[float] = ()
     """Amounts that the guest named, from which a sum may be subtracted."""
     fees: Collection[float] = ()
@@ -58,7 +66,7 @@ class Sums:
 
     def allow(self, value: float) -> bool:
         """Return whether an amount follows from the prices."""
-        margin = self._margin_of(value)
+        margin = _margin_of(value, self._amounts)
         return (
             _is_near(value, self._known, margin)
             or _is_near(value, self._differences, CENT_MARGIN)
@@ -67,14 +75,6 @@ class Sums:
             or self._has_fee(value, margin)
             or self._is_share(value, margin)
         )
-
-    def _margin_of(self, value: float) -> float:
-        margin = CENT_MARGIN
-        if value.is_integer():
-            margin = ROUNDING_MARGIN
-        if self._amounts.are_converted:
-            margin = max(margin, CONVERTED_MARGIN * value)
-        return margin
 
     def _is_sum(self, value: float, margin: float) -> bool:
         """Return whether some items, each as often as a count says, come to about `value`."""
@@ -125,6 +125,100 @@ class Sums:
             if not value.is_integer() and self._is_sum(shared, CENT_MARGIN * count):
                 return True
         return False
+
+
+class BasketSums:
+    """The amounts that follow from prices and from the bottles that are counted.
+
+    They are the prices and their multiples, the sums of some lines or of one bottle of some wines,
+    and the total with another count of one wine that the sentence states.
+    """
+
+    def __init__(self, amounts: KnownAmounts) -> None:
+        self._amounts = amounts
+        total = sum(amounts.lines)
+        self._total = total
+        changed_totals: set[float] = set()
+        for line, price in zip(amounts.lines, amounts.line_prices, strict=True):
+            others = total - line
+            changed_totals.update(
+                others + price * count for count in amounts.stated_counts
+            )
+        parts = _add_up(amounts.lines[:MAX_ITEMS], (0, 1))
+        self._whole = {total, *changed_totals}
+        self._totals = {*parts, *self._whole} - {0.0}
+        stated = _multiply(amounts.items, amounts.stated_counts)
+        self._payable = self._totals | stated
+        """The amounts that the guest may pay, from which what remains follows."""
+        one_of_each = _add_up(amounts.items[:MAX_ITEMS], (0, 1))
+        multiples = _multiply([*amounts.items, *amounts.named], amounts.counts)
+        self._known = {*amounts.prices, *self._payable, *one_of_each, *multiples} - {
+            0.0
+        }
+        self._price_differences = _subtract(amounts.items, amounts.items)
+
+    def allow(self, value: float) -> bool:
+        """Return whether an amount follows from the prices and the bottles."""
+        margin = _margin_of(value, self._amounts)
+        return (
+            _is_near(value, self._known, margin)
+            or _is_near(value, self._price_differences, CENT_MARGIN)
+            or self._is_what_remains(value, margin)
+            or self._is_distance_to_limit(value)
+            or self._has_fee(value, margin)
+            or self._is_share(value, margin)
+        )
+
+    def _is_what_remains(self, value: float, margin: float) -> bool:
+        """Return whether `value` remains of an amount that the guest named, or is lacking.
+
+        It is lacking for the whole basket. What remains after some of its wines is not rounded.
+        """
+        for named in self._amounts.named:
+            if _is_near(value, _subtract([named], self._whole), margin):
+                return True
+            if _is_near(named - value, self._payable, CENT_MARGIN):
+                return True
+        return False
+
+    def _is_distance_to_limit(self, value: float) -> bool:
+        """Return whether a price is so far from one that the guest named.
+
+        An amount that is several times the price is no limit of a bottle, but a budget for all.
+        """
+        for price in self._amounts.items:
+            distances = _subtract([price], self._amounts.named)
+            if value <= price and _is_near(value, distances, CENT_MARGIN):
+                return True
+        return False
+
+    def _has_fee(self, value: float, margin: float) -> bool:
+        """Return whether `value` is a sum with a fee in a source, such as for delivery.
+
+        The guest may have named the fee of the whole basket.
+        """
+        if _is_near(value - self._total, self._amounts.named, margin):
+            return True
+        return any(
+            _is_near(value - fee, self._payable, margin) for fee in self._amounts.fees
+        )
+
+    def _is_share(self, value: float, margin: float) -> bool:
+        """Return whether `value` is what each of the people pays."""
+        people = [count for count in self._amounts.people if count > 1]
+        return any(
+            _is_near(value * count, self._totals, margin * count) for count in people
+        )
+
+
+def _margin_of(value: float, amounts: KnownAmounts) -> float:
+    """Return how far an amount in prose may be from a known one."""
+    margin = CENT_MARGIN
+    if value.is_integer():
+        margin = ROUNDING_MARGIN
+    if amounts.are_converted:
+        margin = max(margin, CONVERTED_MARGIN * value)
+    return margin
 
 
 def _is_near(value: float, amounts: Iterable[float], margin: float) -> bool:

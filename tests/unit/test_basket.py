@@ -151,6 +151,54 @@ def test_a_sum_of_four_wines_and_of_a_bottle_more_is_true_with_and_without_count
         assert grounding_problem(wrong, known)
 
 
+def priced(*prices: float) -> list[Wine]:
+    return [
+        CHINON.model_copy(
+            update={"id": f"wine-{number}", "offers": (Offer(price=price),)}
+        )
+        for number, price in enumerate(prices)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("true", "false"),
+    [
+        (
+            "Les huit bouteilles font 113 € en tout, il vous reste donc 7 € sur vos 120 €.",
+            "Les huit bouteilles font 103 € en tout, il vous reste donc 17 € sur vos 120 €.",
+        ),
+        ("Cela fait 56 € de rouge.", "Cela fait 69 € de rouge."),
+        ("Une de chaque : 56,50 €.", "Une de chaque : 58,50 €."),
+        (
+            "Avec cinq Corbières, cela ferait 167 €.",
+            "Avec cinq Corbières, cela ferait 157 €.",
+        ),
+        ("Trois Corbières font 54 €.", "Trois Corbières font 48 €."),
+        ("Chacun paie 10,27 €.", "Chacun paie 9,45 €."),
+    ],
+)
+def test_of_a_counted_basket_only_what_its_counts_come_to_is_said(
+    true: str, false: str
+) -> None:
+    wines = priced(18, 10, 17, 11.5)
+    known = evidence("Nous serons onze, 120 € en tout", wines=wines)
+    answer = basket(2, 2, 2, 2, wines=wines, intro=true)
+    assert grounding_problem(answer, known) is None
+    assert grounding_problem(answer.model_copy(update={"intro": false}), known)
+
+
+def test_three_bottles_cost_three_times_their_price() -> None:
+    wines = priced(38, 28)
+    known = evidence("quante bottiglie per sei persone e quanto costano?", wines=wines)
+    intro = (
+        "Per sei persone calcola tre bottiglie. Tre bottiglie a €38 l'una fanno €114."
+    )
+    answer = basket(3, None, wines=wines, intro=intro)
+    assert grounding_problem(answer, known) is None
+    false = intro.replace("114", "104")
+    assert grounding_problem(answer.model_copy(update={"intro": false}), known)
+
+
 def test_a_sum_needs_no_place_in_the_document_that_its_sentence_cites() -> None:
     shop = replace(SUR_LIE, path="shop.md", text="Delivery costs 6.50 euros.")
     known = Evidence(
@@ -211,13 +259,21 @@ def test_nothing_that_is_true_of_a_basket_is_cut(
     amounts = [cents * count for cents, count in lines]
     total = sum(amounts)
     part = sum(amount for number, amount in enumerate(amounts) if chosen >> number & 1)
-    true = [*amounts, total, part, total + fee, abs(budget * 100 - total)]
+    one_of_some = sum(
+        cents for number, (cents, _) in enumerate(lines) if chosen >> number & 1
+    )
+    first_price, first_count = lines[0]
+    true = [*amounts, total, part, total + fee, abs(budget * 100 - total), one_of_some]
+    true += [first_price * people, total + first_price * (people - first_count)]
     counts = " + ".join(str(count) for _, count in lines)
     sentences = [
         f"{counts} bottles, that is {_euros(cents)}." for cents in true if cents
     ]
+    sentences[-1] = f"With {people} of the first it is {_euros(true[-1])}."
     sentences += [
-        f"That is about {round(cents / 100)} euros." for cents in true if cents >= 50
+        f"That is about {round(cents / 100)} euros."
+        for cents in true[:-1]
+        if cents >= 50
     ]
     sentences += [f"So each pays {total / people / 100:.2f} euros."]
     for sentence in sentences:
