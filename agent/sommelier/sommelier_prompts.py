@@ -51,9 +51,10 @@ def _plain_text(limit: int) -> BeforeValidator:
 
 
 def parse_concern(value: object) -> str:
-    """Return the concern that a model wrote. Other words mean "none" and are no error."""
+    """Return the concern that a model wrote, or "none" if it wrote anything else."""
     if not isinstance(value, str | list):
         return "none"
+    # Some models write a list: ["pregnancy"]. The first of its concerns is returned.
     text = str(value).lower()
     if {"no", "not"} & set(text.split()):
         return "none"
@@ -64,7 +65,10 @@ def parse_concern(value: object) -> str:
 
 
 def _parse_count(value: object) -> int | None:
-    """Return a number of bottles, or None for anything else, which is no error."""
+    """Return the number of bottles that a model wrote, or None if it wrote anything else.
+
+    An answer without the number is still useful. So a wrong value is not an error.
+    """
     count = _parse_amount(value)
     if count is None or not count.is_integer() or not 1 <= count <= MAX_BOTTLES:
         return None
@@ -72,7 +76,7 @@ def _parse_count(value: object) -> int | None:
 
 
 def _parse_amount(value: object) -> float | None:
-    """Return a number that is written in digits or words, or None for anything else."""
+    """Return the number that a model wrote in digits or words, or None if there is no number."""
     if isinstance(value, int | float):
         return float(value)
     numbers = find_numbers(str(value)[:MAX_COUNT_CHARS])
@@ -82,8 +86,8 @@ def _parse_amount(value: object) -> float | None:
     return only
 
 
-def _parse_size(value: object) -> OfferKind | None:
-    """Return the kind of an offer, or None for other words, which are no error."""
+def _parse_offer_kind(value: object) -> OfferKind | None:
+    """Return the kind of offer that a model wrote, or None if it wrote anything else."""
     kind = str(canonicalize(value))
     if kind not in list(OfferKind):
         return None
@@ -99,18 +103,25 @@ def compact_schema(schema: dict[str, Any]) -> None:
 
 
 def _inline_wine_schema(schema: dict[str, Any]) -> None:
-    """Replace the reference to the type of a list's items by its schema."""
+    """Write the schema of a wine into the schema of the list of wines.
+
+    Pydantic writes only a reference to it there.
+    """
     schema["items"] = WineRecommendation.model_json_schema()
 
 
-SIZE_SCHEMA: Final = WithJsonSchema(
+OFFER_KIND_SCHEMA: Final = WithJsonSchema(
     {"anyOf": [{"type": "string", "enum": [*OfferKind]}, {"type": "null"}]}
 )
-"""The schema of a size, with its values in place: a reference would be no part of the wine's."""
+"""The schema of a kind of offer, with all its values.
+
+Pydantic would write only a reference to a definition outside the schema of the wine. That
+definition would be lost when the schema of the wine is copied into the list of wines.
+"""
 
 
 class WineRecommendation(BaseModel):
-    """A wine in an answer; its facts are shown from the catalogue, never from the model."""
+    """A wine in an answer. The user sees its facts as the catalogue has them."""
 
     model_config = ConfigDict(json_schema_extra=compact_schema)
 
@@ -123,14 +134,14 @@ class WineRecommendation(BaseModel):
     )
     bottles: Annotated[int | None, BeforeValidator(_parse_count)] = Field(
         default=None,
-        description="How many of it the guest needs, if a quantity was asked for. The sums are "
-        "written beside it by code.",
+        description="How many bottles of the wine the guest needs, if they asked for a quantity. "
+        "Do not write sums: they are added to the answer.",
     )
-    size: Annotated[OfferKind | None, BeforeValidator(_parse_size), SIZE_SCHEMA] = (
-        Field(
-            default=None,
-            description="What is counted, if it is not the usual bottle: one of the wine's offers.",
-        )
+    size: Annotated[
+        OfferKind | None, BeforeValidator(_parse_offer_kind), OFFER_KIND_SCHEMA
+    ] = Field(
+        default=None,
+        description="What is counted, if it is not the usual bottle: one of the wine's offers.",
     )
 
 
@@ -206,24 +217,28 @@ class StoredAnswer(BaseModel):
         return self.model_dump_json(exclude_defaults=True)
 
 
-@lru_cache(64)  # the drafts of an answer read the same earlier answers
+# While an answer forms, each of its drafts is checked against the same earlier answers.
+@lru_cache(64)
 def read_prose(content: str) -> str:
-    """Return the text around the wines of an answer in the history, and the ids of its wines.
+    """Return the part of an earlier answer against which a new answer is checked.
 
-    The names, prices and descriptions of wines are left out, because they ground no other wine.
+    This is the text around its wines, the ids of the wines, and the total price. The name, price
+    and description of a wine are left out, because the new answer may not use them for another
+    wine.
     """
     try:
         answer = StoredAnswer.model_validate_json(content)
-    except ValidationError:  # a text
+    except ValidationError:
+        # Some answers are stored as plain text.
         return content
     ids = [wine.wine_id for wine in answer.wines]
     return "\n".join([answer.intro, *ids, answer.total, answer.closing])
 
 
 def validate_semantic_content(response: SommelierResponse) -> str | None:
-    """Return the problem of an incomplete response, or None.
+    """Return what is missing in a response, or None if it is complete.
 
-    The rules come from R-005 of the structured-output research.
+    The name of this function and the rules are required by R-005 (docs/decisions/0015).
     """
     descriptions = [wine.description for wine in response.wines]
     texts = [response.intro, response.closing, *descriptions]
