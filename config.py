@@ -299,6 +299,11 @@ class Settings(BaseSettings):
         return self
 
     @property
+    def only_allowed(self) -> bool:
+        """Return whether only users whom an admin has allowed have access."""
+        return self.access == "allow_list"
+
+    @property
     def server(self) -> Server | None:
         """Return the server of the language models, or None if neither URL nor key is set."""
         server = Server(self.openai_base_url, self.openai_api_key)

@@ -70,7 +70,7 @@ class Fact:
     Like, hate, rated: search filters, as `agent.sommelier.filters` writes them.
     Budget: at most `40 EUR`, `15-30 EUR`, or at least `60- EUR`."""
     original_text: str = ""
-    """The words of the user."""
+    """The words of the user, or what a button or a rule calls the value. It may be empty."""
 
     @property
     def key(self) -> tuple[str, str]:

@@ -1,4 +1,7 @@
-"""Put the bot together, and run it until it is stopped. `bot.core` is all of it except Telegram."""
+"""Put the bot together, and run it until it is stopped.
+
+The parts that know nothing of Telegram are put together in `bot.core`.
+"""
 
 import asyncio
 import gc
@@ -54,7 +57,7 @@ from bot.telegram.shop_replies import report_undelivered, shop_reply_handlers
 from bot.telegram.stock import stock_handlers
 from bot.tracing import forget_people, masking_of, trace_link
 from bot.turn import RunningTurns
-from bot.updates.life import UpdateLife
+from bot.updates.life import UpdateRunner
 from bot.updates.locks import Locks, open_locks, while_leading
 from bot.updates.scheduler import Scheduler
 from config import Settings, SettingsError
@@ -67,6 +70,7 @@ FINISH_SECONDS: Final = 20.0
 DELETE_OLD_DATA_SECONDS: Final = 3600.0
 FORGET_PEOPLE_SECONDS: Final = 5.0
 REMIND_SECONDS: Final = 900.0
+REPORT_SECONDS: Final = 2.0
 BROADCAST_SECONDS: Final = 2.0
 
 
@@ -104,19 +108,21 @@ async def run_bot(settings: Settings, stop: asyncio.Event | None = None) -> None
     async with (
         open_resources(settings) as resources,
         open_locks(database_url, Inbox(resources.sessions)) as locks,
-        open_core(settings, resources, RunningTurns(locks.stop)) as core,
+        open_core(settings, resources, RunningTurns(locks.stop_elsewhere)) as core,
         open_app(core, token, locks) as app,
     ):
         if not locks.are_shared:
-            # No other process runs. So what is claimed or reserved was left by a crash.
+            # No other process runs. So all claims and reservations were left by a crash.
             await core.stores.trace_queue.resume()
             await core.stores.score_queue.resume()
             if core.stores.budgets is not None:
                 await core.stores.budgets.release_all()
-        if settings.server:
+        # These take most of a second. The first user should not wait for them.
+        has_language_model = settings.server is not None
+        if has_language_model:
             await load_client()
         await asyncio.to_thread(load_lexicon)
-        # All objects that are there now live until the end: the collector need not look at them.
+        # Nearly all objects that exist now live until the end. So the collector can leave them out.
         gc.freeze()
         await run_app(app, stop, tasks.exit_if_loop_hangs)
 
@@ -126,30 +132,33 @@ async def run_app(
 ) -> None:
     """Accept and answer updates until `stop` is set. Then wait for the turns that still run.
 
-    During that time other processes can still correct and stop these turns. The `watchers` run
-    all the time.
+    Meanwhile a user may correct the message of such a turn or press Stop, and another process gets
+    that update. So the scheduler watches for the notices of other processes until the last turn has
+    ended. The `watchers` run as long.
     """
-    ended = asyncio.Event()
+    have_turns_ended = asyncio.Event()
 
     async def receive() -> None:
         await start_receiving(app)
 
     async def lead() -> None:
-        await run_leader_tasks(app)
+        async def run_tasks() -> None:
+            await run_leader_tasks(app)
 
-    async def lead_when_leader() -> None:
-        await while_leading(app.scheduler.locks, lead)
+        await while_leading(app.scheduler.locks, run_tasks)
 
     async def serve_http() -> None:
         if app.core.settings.http_port is not None:
             await serve(app)
 
-    async def answer_until_stopped() -> None:
-        await tasks.run_until(stop, receive, lead_when_leader, serve_http)
+    async def accept_then_finish() -> None:
+        await tasks.run_until(stop, receive, lead, serve_http)
         await app.scheduler.finish(FINISH_SECONDS)
-        ended.set()
+        have_turns_ended.set()
 
-    await tasks.run_until(ended, app.scheduler.watch, *watchers, answer_until_stopped)
+    await tasks.run_until(
+        have_turns_ended, app.scheduler.watch, *watchers, accept_then_finish
+    )
 
 
 @asynccontextmanager
@@ -162,6 +171,7 @@ async def open_app(core: Core, token: SecretStr, locks: Locks) -> AsyncIterator[
     try:
         yield app
     finally:
+        # After an error, turns may still run. They are cancelled at once.
         await tasks.run_shutdown_step("turns", app.scheduler.finish)
         await tasks.run_shutdown_step("Telegram", bot.shutdown)
 
@@ -171,7 +181,7 @@ def build_app(
     bot: AnyBot,
     rate_limit: RateLimit,
     locks: Locks,
-    buttons_below: ButtonsBelow = buttons_below,
+    make_buttons: ButtonsBelow = buttons_below,
 ) -> App:
     """Put the parts of the bot together. No turn begins before `Scheduler.ready` is set."""
     settings = core.settings
@@ -182,17 +192,18 @@ def build_app(
         answerer=core.answerer,
         trace_hash=core.trace_hash,
         progress=Progress(bot),
-        buttons_below=buttons_below,
+        buttons_below=make_buttons,
         admin_ids=settings.admin_ids,
         staff_chat_id=settings.staff_chat_id,
         counted_links=counted_links_of(settings),
     )
     admins = frozenset(settings.admin_ids)
     handlers = build_handlers(settings, core.servers, admins)
-    only_allowed = settings.access == "allow_list"
-    dispatcher = Dispatcher(bot, services, handlers, admins, only_allowed)
+    dispatcher = Dispatcher(
+        bot, services, handlers, admins, only_allowed=settings.only_allowed
+    )
     sender = Sender(bot, core.stores.outbox, rate_limit)
-    life = UpdateLife(
+    update_runner = UpdateRunner(
         inbox=inbox,
         deliverer=sender,
         handlers=dispatcher,
@@ -203,9 +214,9 @@ def build_app(
     )
     scheduler = Scheduler(
         inbox=inbox,
-        life=life,
+        update_runner=update_runner,
         answer_inline=dispatcher.handle_inline,
-        stopped_elsewhere=core.runner.running,
+        running_turns=core.runner.running,
         locks=locks,
         metrics=core.metrics,
     )
@@ -215,7 +226,7 @@ def build_app(
 
 
 def counted_links_of(settings: Settings) -> CountedLinks | None:
-    """Return the links by which presses are counted, or None if the settings ask for no count."""
+    """Return what makes and checks counted links, or None if no presses of links are counted."""
     if settings.click_url is None:
         return None
     return CountedLinks(settings.click_url, settings.click_secret)
@@ -234,7 +245,6 @@ def build_handlers(
     settings: Settings, servers: McpServers, admins: frozenset[int]
 ) -> list[AnyHandler]:
     """Return the handlers of all commands and buttons, in the order in which they are tried."""
-    only_allowed = settings.access == "allow_list"
     has_langfuse = settings.langfuse_keys is not None
     if has_langfuse:
         trace_server = "Langfuse"
@@ -271,7 +281,7 @@ def build_handlers(
             admins,
             masking_of(settings),
             trace_link(settings),
-            only_allowed=only_allowed,
+            only_allowed=settings.only_allowed,
         ),
         *rating_handlers(masking_of(settings)),
     ]
@@ -311,8 +321,8 @@ async def start_receiving(app: App) -> None:
 async def run_leader_tasks(app: App) -> None:
     """Do what only the leading process does.
 
-    It deletes old data, forgets people, sends reminders and broadcasts, and polls for updates if
-    there is no webhook.
+    It deletes old data, forgets people, and sends reminders, broadcasts and reports to the staff.
+    If there is no webhook, it polls for updates.
     """
     await app.scheduler.ready.wait()
     settings = app.core.settings
@@ -329,15 +339,18 @@ async def run_leader_tasks(app: App) -> None:
     async def remind() -> None:
         await send_reminders(memory, stores.upkeep, app.core.trace_hash)
 
-    async def broadcast() -> None:
+    async def report_to_staff() -> None:
         if settings.staff_chat_id is not None:
             await report_undelivered(stores.referrals, memory, settings.staff_chat_id)
+
+    async def broadcast() -> None:
         await send_broadcasts(stores.broadcasts, memory, app.sender)
 
     schedule: tuple[tuple[float, str, tasks.AsyncFunction], ...] = (
         (DELETE_OLD_DATA_SECONDS, "deleting old data", delete_old),
         (FORGET_PEOPLE_SECONDS, "forgetting people", forget),
         (REMIND_SECONDS, "reminding", remind),
+        (REPORT_SECONDS, "reporting undelivered replies to the staff", report_to_staff),
         (BROADCAST_SECONDS, "sending to everyone", broadcast),
     )
     functions: list[tasks.AsyncFunction] = []
@@ -362,7 +375,8 @@ async def serve(app: App) -> None:
     core = app.core
     settings = core.settings
     resources = core.resources
-    # FastAPI has routers. The protocol's library makes a route of Starlette.
+    # Most addresses are in routers of FastAPI. The address for MCP is a route of Starlette, because
+    # the library of this protocol has none for FastAPI.
     routers = []
     routes = []
     async with AsyncExitStack() as stack:
@@ -378,11 +392,12 @@ async def serve(app: App) -> None:
                 client_hash=keyed_hash("api", token, settings.trace_user_key),
             )
             routers.append(api.build_router())
-            # Imported in a thread, because that takes most of a second.
-            mcp = await asyncio.to_thread(import_module, "bot.mcp_server")
-            tools = mcp.create_toolbox(resources)
-            route = mcp.open_http_route(tools, partial(api.call_tool, tools))
-            routes.append(await stack.enter_async_context(route))
+            # The import takes most of a second, so it runs in a thread.
+            mcp_server = await asyncio.to_thread(import_module, "bot.mcp_server")
+            toolbox = mcp_server.create_toolbox(resources)
+            call_tool = partial(api.call_tool, toolbox)
+            mcp_route = mcp_server.open_http_route(toolbox, call_tool)
+            routes.append(await stack.enter_async_context(mcp_route))
         links = counted_links_of(settings)
         if links is not None:
             from bot.http.clicks import build_click_router  # noqa: PLC0415
@@ -394,8 +409,8 @@ async def serve(app: App) -> None:
             link = trace_link(settings)
             page = AdminPage(resources.sessions, mask, settings.admin_token, link)
             routers.append(page.build_router())
-        backlog = core.stores.inbox.measure_backlog
-        routers.append(server.build_monitoring_router(core.metrics, backlog))
+        measure_backlog = core.stores.inbox.measure_backlog
+        routers.append(server.build_monitoring_router(core.metrics, measure_backlog))
         application = server.build_http_app(routers, routes, settings.api_token)
         listener = server.listen(settings.http_host, settings.http_port or 0)
         await server.serve_http(application, listener)

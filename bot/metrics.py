@@ -8,8 +8,13 @@ import math
 from collections.abc import Iterable
 from typing import Final, Literal, get_args
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, disable_created_metrics
-from prometheus_client import generate_latest as write_metrics
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    disable_created_metrics,
+    generate_latest,
+)
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4 as MEDIA_TYPE
 
 from agent.turn import TurnOutcome
@@ -37,45 +42,47 @@ class Metrics:
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
         results = get_args(UpdateResult)
-        self._updates = self._count(
-            "updates", "Updates by their fate.", "result", results
+        self._updates = self._make_counter(
+            "updates", "Updates by their result.", "result", results
         )
         outcomes = get_args(TurnOutcome)
-        self._turns = self._count(
+        self._turns = self._make_counter(
             "turns", "Turns by their outcome.", "outcome", outcomes
         )
-        self._turn_seconds = self._count("turn_seconds", "Seconds of all turns.")
+        self._turn_seconds = self._make_counter("turn_seconds", "Seconds of all turns.")
         sends = (SENT, *get_args(DeliveryError))
-        self._sends = self._count(
-            "telegram_sends", "Messages to Telegram.", "result", sends
+        self._sends = self._make_counter(
+            "telegram_sends", "Messages to Telegram by their result.", "result", sends
         )
-        self._traces_dropped = self._gauge(
+        # This is a gauge although it only grows: the name of a counter would end in `_total`, and
+        # dashboards know the metric without that end.
+        self._traces_dropped = self._make_gauge(
             "traces_dropped", "Traces dropped instead of sent."
         )
-        self._queue_depth = self._gauge("queue_depth", "Updates that wait or run.")
-        self._queue_seconds = self._gauge(
-            "queue_oldest_seconds", "Age of the oldest of them."
+        self._queue_depth = self._make_gauge("queue_depth", "Updates that wait or run.")
+        self._queue_seconds = self._make_gauge(
+            "queue_oldest_seconds", "Age of the oldest update that waits or runs."
         )
         self.set_backlog(None)
 
-    def _count(
+    def _make_counter(
         self,
         name: str,
-        what: str,
+        help_text: str,
         label: str = "",
         values: Iterable[str] = (),
     ) -> Counter:
-        """Return a new counter, with all values of its label."""
+        """Return a new counter, with a series for each value of its label."""
         labels = [label] if label else []
         counter = Counter(
-            name, what, labels, namespace=NAMESPACE, registry=self._registry
+            name, help_text, labels, namespace=NAMESPACE, registry=self._registry
         )
         for value in values:
             counter.labels(value)
         return counter
 
-    def _gauge(self, name: str, what: str) -> Gauge:
-        return Gauge(name, what, namespace=NAMESPACE, registry=self._registry)
+    def _make_gauge(self, name: str, help_text: str) -> Gauge:
+        return Gauge(name, help_text, namespace=NAMESPACE, registry=self._registry)
 
     def count_update(self, result: UpdateResult) -> None:
         """Count one update."""
@@ -105,4 +112,4 @@ class Metrics:
 
     def to_text(self) -> str:
         """Return all metrics in Prometheus' text format."""
-        return write_metrics(self._registry).decode()
+        return generate_latest(self._registry).decode()

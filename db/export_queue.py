@@ -9,7 +9,7 @@ from sqlalchemy import Row, func, select, update
 
 from db.engine import Sessions, SqlRepository
 from db.models import Base, ExportState, ScoreRow, utc_now
-from db.models.traces import UNSENDABLE
+from db.models.traces import IS_UNSENDABLE
 
 Rows = Sequence[Row[Any]]
 
@@ -17,15 +17,15 @@ TIME_ASIDE: Final = timedelta(hours=1)
 """How long a row that is set aside waits before it is sent again."""
 
 
-class RefusedRows(NamedTuple):
-    """The rows of a queue that were refused, or those that were set aside.
-
-    `rows` is their number, and `reason` the reason of one of them.
-    """
+class UnsendableRows(NamedTuple):
+    """The rows of a queue that were refused, or those that were set aside."""
 
     state: str
+    """The state of refused rows is REFUSED. Rows that are set aside are still WAITING."""
     rows: int
+    """The number of rows."""
     reason: str
+    """The reason why one of the rows was not sent."""
 
 
 class RowQueue(SqlRepository):
@@ -33,6 +33,9 @@ class RowQueue(SqlRepository):
 
     An exporter claims rows, then settles or releases them. A claimed row belongs to one exporter
     until its lease ends. Every method commits.
+
+    A waiting row may be claimed from `due_at` on. The `due_at` of a claimed row is the end of its
+    lease. Once a row was sent or refused, `due_at` is the time of that.
     """
 
     def __init__(
@@ -85,12 +88,13 @@ class RowQueue(SqlRepository):
     async def resume(self) -> None:
         """Make the rows due that an ended process had claimed.
 
-        Call this only while no other process exports. A score that was withdrawn keeps its time: it
-        must not be deleted at Langfuse before Langfuse has stored it.
+        Call this only while no other process exports.
         """
         is_waiting = self._columns.state == ExportState.WAITING
         resume = update(self._table).where(is_waiting)
         if self._table is ScoreRow.__table__:
+            # A score without a value was taken back. It is due only when Langfuse has surely stored
+            # the score, because Langfuse cannot delete it before.
             resume = resume.where(ScoreRow.value.is_not(None))
         await self._write(resume.values(due_at=self.now()))
 
@@ -99,9 +103,9 @@ class RowQueue(SqlRepository):
         sent = {"state": ExportState.SENT, "refusal": ""}
         await self._change(rows, sent, due_at=self.now())
 
-    async def refuse(self, row: Row[Any], words: str) -> None:
-        """Mark a row as refused in the server's words, unless it changed meanwhile."""
-        refused = {"state": ExportState.REFUSED, "refusal": words}
+    async def refuse(self, row: Row[Any], reason: str) -> None:
+        """Mark a row as refused by the server, unless it changed meanwhile."""
+        refused = {"state": ExportState.REFUSED, "refusal": reason}
         await self._change([row], refused, due_at=self.now())
 
     async def set_aside(self, row: Row[Any], reason: str) -> None:
@@ -117,22 +121,22 @@ class RowQueue(SqlRepository):
         """Make all rows due that were refused or set aside. Return their number."""
         resend = (
             update(self._table)
-            .where(UNSENDABLE)
+            .where(IS_UNSENDABLE)
             .values(state=ExportState.WAITING, refusal="", due_at=self.now())
         )
         return await self._write(resend)
 
-    async def list_problems(self) -> Sequence[RefusedRows]:
-        """Return how many rows were refused and how many set aside, each with one reason."""
+    async def list_problems(self) -> Sequence[UnsendableRows]:
+        """Return the refused rows and those that are set aside, if there are any."""
         state = self._columns.state
         query = (
             select(state, func.count(), func.max(self._columns.refusal))
-            .where(UNSENDABLE)
+            .where(IS_UNSENDABLE)
             .group_by(state)
             .order_by(state)
         )
         rows = await self._rows(query)
-        return [RefusedRows(*row) for row in rows]
+        return [UnsendableRows(*row) for row in rows]
 
     async def count_by_state(self) -> Mapping[str, int]:
         """Return the number of rows in each state."""
@@ -143,7 +147,7 @@ class RowQueue(SqlRepository):
     async def _change(
         self, rows: Rows, values: Mapping[str, object], *, due_at: datetime
     ) -> None:
-        """Change claimed rows, unless they changed meanwhile.
+        """Change rows of one claim, unless they changed meanwhile.
 
         A row that was stored again since it was claimed has a new `due_at`. It stays as it is,
         because its new content was not sent.
@@ -151,10 +155,11 @@ class RowQueue(SqlRepository):
         if not rows:
             return
         keys = [row._mapping[self._key] for row in rows]
-        times = {row.due_at for row in rows}
+        # All rows of a claim have the same lease.
+        lease_end = rows[0].due_at
         change = update(self._table).where(
             self._key.in_(keys),
             self._columns.state == ExportState.WAITING,
-            self._columns.due_at.in_(times),
+            self._columns.due_at == lease_end,
         )
         await self._write(change.values(due_at=due_at, **values))

@@ -30,8 +30,8 @@ Most such wines are white.
 BODY_GROUPS: Final = (("light", "medium_light"), ("medium",), ("medium_full", "full"))
 DRY_STEPS: Final = frozenset({"bone_dry", "dry"})
 NAME_FIELDS: Final = ("grapes", "regions", "countries")
-TASTES: Final = "text"
-"""The field whose values are named by adjectives, such as "smoky"."""
+ADJECTIVES: Final = "text"
+"""The field whose values are adjectives of tasting notes, such as "smoky"."""
 
 
 def describe_request(request: Request) -> str:
@@ -72,7 +72,7 @@ def _describe_exclusions(request: Request) -> Iterator[str]:
     """Yield what is excluded ("no Merlot"), including tastes ("not smoky")."""
     for field in LIST_FIELDS:
         sentence = "fallback_without"
-        if field == TASTES:
+        if field == ADJECTIVES:
             sentence = "fallback_not"
         for value in request.values(f"without_{field}"):
             if value == OAKY:

@@ -16,7 +16,7 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from agent.cellar.items import YEARS, to_cellar_item, to_wine
 from agent.i18n import languages
-from agent.memory.taste import MAX_NOTE_CHARS
+from agent.memory.taste import MAX_FACT_CHARS
 from agent.safety.state import ALLERGIES
 from agent.sommelier.filters import parse_budget, parse_taste
 from agent.sommelier.wine import Wine
@@ -72,8 +72,8 @@ class Exported:
 
 class _Fact(BaseModel):
     kind: str
-    value: str = Field(max_length=MAX_NOTE_CHARS)
-    said: str = Field(default="", max_length=MAX_NOTE_CHARS)
+    value: str = Field(max_length=MAX_FACT_CHARS)
+    said: str = Field(default="", max_length=MAX_FACT_CHARS)
 
 
 class _Setting(BaseModel):
@@ -82,7 +82,7 @@ class _Setting(BaseModel):
 
 
 class _Rating(BaseModel):
-    taste: str = Field(max_length=MAX_NOTE_CHARS)
+    taste: str = Field(max_length=MAX_FACT_CHARS)
     is_liked: bool
 
 

@@ -14,7 +14,7 @@ from agent.engine.tools import Tool, ToolOutput
 from agent.memory.changes import change_output
 from agent.memory.forgetting import find_meant_facts
 from agent.memory.taste import (
-    MAX_NOTE_CHARS,
+    MAX_FACT_CHARS,
     find_contradicted_facts,
     find_new_facts,
     format_budget,
@@ -50,7 +50,7 @@ TASTE_FIELDS: Final = (
 """The arguments of remember that describe a wine. They have the same names in `WineQuery`."""
 SEPARATORS: Final = frozenset(";|=")
 """The characters that separate the filters in the value of a fact."""
-FactValue = Annotated[str, Field(min_length=2, max_length=MAX_NOTE_CHARS)]
+FactValue = Annotated[str, Field(min_length=2, max_length=MAX_FACT_CHARS)]
 BottlePrice = Annotated[float, Field(gt=0, le=100_000)]
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from agent.fallback.wording import TASTES, is_vegan, name_value
+from agent.fallback.wording import ADJECTIVES, is_vegan, name_value
 from agent.formatting import format_money, format_money_range
 from agent.i18n import current_language, translate
 from agent.markdown import escape
@@ -21,7 +21,8 @@ from agent.sommelier.vocabulary import OAKY, Currency
 from agent.text import pattern
 from agent.turn import Fact
 
-MAX_NOTE_CHARS: Final = 200
+MAX_FACT_CHARS: Final = 200
+"""The maximum length of a text that states facts, and of the value of a fact."""
 STATEMENT_END: Final = pattern(r"[;\n]+")
 """What separates the statements of a text: "I love Riesling; no oak"."""
 
@@ -33,7 +34,7 @@ def parse_facts(text: str) -> tuple[Fact, ...]:
     is not clear is read in the language of the turn: "15 bis 30 Euro".
     """
     facts: list[Fact] = []
-    for statement in STATEMENT_END.split(text[:MAX_NOTE_CHARS]):
+    for statement in STATEMENT_END.split(text[:MAX_FACT_CHARS]):
         facts += _parse_statement(statement.strip())
     return keep_latest_facts(facts)
 
@@ -49,16 +50,17 @@ def _parse_statement(text: str) -> Sequence[Fact]:
 
 
 def find_excluded_facts(text: str) -> Iterator[Fact]:
-    """Yield facts for what a text excludes. They could be stored.
+    """Yield a fact for each grape, origin, style or allergen that a text excludes, and for oak.
 
-    What the dishes exclude, such as sweet wines, is not among them. A text that asks for a vegan
-    wine states no allergy.
+    A dish in the text may exclude wines too, such as sweet ones. There are no facts about these,
+    because the user does not exclude them. A text that asks for a vegan wine states no allergy.
     """
     request = read_request(text, current_language())
     for field in EXCLUDABLE_FILTERS:
         for value in request.values(f"without_{field}"):
             taste = format_taste({field: (value,)})
             yield Fact("hate", taste, _to_words(value))
+    # Other words of tasting notes, such as "smoky", are excluded for one meal rather than for good.
     if OAKY in request.values("without_text"):
         yield Fact("hate", format_taste({"text": (OAKY,)}), OAKY)
     allergens = request.values("without_allergens")
@@ -70,7 +72,7 @@ def find_excluded_facts(text: str) -> Iterator[Fact]:
 
 
 def find_stated_likes(text: str) -> Iterator[Fact]:
-    """Yield what a text says that its user loves, as facts that could be stored."""
+    """Yield a fact for each taste that the user loves, as the text says: "I love Riesling"."""
     request = read_request(text, current_language())
     if not request.states_taste:
         return
@@ -92,12 +94,12 @@ def find_new_facts(facts: Iterable[Fact], known: Iterable[Fact]) -> tuple[Fact, 
 def find_contradicted_facts(fact: Fact, known: Iterable[Fact]) -> Iterator[Fact]:
     """Yield the known facts that are no longer true once `fact` is added."""
     for old in known:
-        kinds = {fact.kind, old.kind}
-        if fact.value == old.value:
-            is_contradicted = kinds == {"hate", "like"}
-        else:
-            is_contradicted = kinds == {"budget"}
-        if is_contradicted:
+        has_same_value = fact.value == old.value
+        is_opposite = {fact.kind, old.kind} == {"hate", "like"}
+        are_budgets = fact.kind == "budget" and old.kind == "budget"
+        if is_opposite and has_same_value:
+            yield old
+        if are_budgets and not has_same_value:
             yield old
 
 
@@ -125,16 +127,16 @@ def split_taste(taste: Taste) -> list[str]:
         return []
     if len(taste) > 1:
         return [format_taste(taste)]
-    ((name, values),) = taste.items()
-    return [format_taste({name: (value,)}) for value in values]
+    ((field, values),) = taste.items()
+    return [format_taste({field: (value,)}) for value in values]
 
 
 def _find_likes(text: str) -> Iterator[Fact]:
     taste: dict[str, tuple[str, ...]] = {}
     inclusions = read_request(text, current_language()).inclusions
-    for name, values in inclusions.items():
-        if name in SOFT_FILTERS:
-            taste[name] = values
+    for field, values in inclusions.items():
+        if field in SOFT_FILTERS:
+            taste[field] = values
     for value in split_taste(taste):
         yield Fact("like", value, text)
 
@@ -164,17 +166,21 @@ def _to_words(value: object) -> str:
 
 def parse_suggested_fact(kind: str, value: str) -> Fact | None:
     """Return the fact in the data of a button, or None if it is not valid."""
-    if kind == "allergy" and value in ALLERGIES:
-        return Fact("allergy", value, value)
-    taste = parse_taste(value)
-    if kind == "like" and taste:
-        return Fact("like", format_taste(taste), _name_taste(taste))
-    if kind != "hate" or not taste:
+    if kind == "allergy":
+        if value in ALLERGIES:
+            return Fact("allergy", value, value)
         return None
-    words: list[str] = []
-    for values in taste.values():
-        words += map(_to_words, values)
-    return Fact("hate", format_taste(taste), ", ".join(words))
+    taste = parse_taste(value)
+    if not taste:
+        return None
+    if kind == "like":
+        return Fact("like", format_taste(taste), _name_taste(taste))
+    if kind == "hate":
+        words: list[str] = []
+        for values in taste.values():
+            words += map(_to_words, values)
+        return Fact("hate", format_taste(taste), ", ".join(words))
+    return None
 
 
 def describe_fact(fact: Fact) -> str:
@@ -189,19 +195,18 @@ def describe_fact(fact: Fact) -> str:
         return translate("memory_no_oak")
     if fact.kind == "hate" and taste:
         return ", ".join(_describe_hated(taste))
-    if fact.kind == "rated":
-        what = _name_taste(taste) or fact.original_text or fact.value
-        return translate("memory_like", what=what)
     what = fact.original_text or _name_taste(taste) or fact.value
+    if fact.kind == "rated":
+        return translate("memory_like", what=what)
     return translate(f"memory_{fact.kind}", what=what)
 
 
 def _describe_hated(taste: Taste) -> Iterator[str]:
-    """Yield what the user does not like: "no Merlot", or "not smoky" for a taste."""
+    """Yield what the user does not like: "no Merlot", or "not smoky" for an adjective."""
     for field, values in taste.items():
         for value in values:
             name = name_value(field, value)
-            if field == TASTES:
+            if field == ADJECTIVES:
                 yield translate("fallback_not", name=name)
             else:
                 yield translate("memory_hate", what=name)
@@ -233,8 +238,8 @@ def format_removed_facts(facts: Iterable[Fact]) -> str:
     return _format_facts("memory_unlearned", facts)
 
 
-def _format_facts(sentence: str, facts: Iterable[Fact]) -> str:
+def _format_facts(text_key: str, facts: Iterable[Fact]) -> str:
     listed = ", ".join(escape(describe_fact(fact)) for fact in facts)
     if not listed:
         return ""
-    return translate(sentence, facts=listed)
+    return translate(text_key, facts=listed)

@@ -11,11 +11,25 @@ from agent.query_reading.tokens import Token
 
 EXCLUDABLE_FIELDS: Final = frozenset(
     {
-        *("styles", "colours", "colour", "sweetness", "bodies", "tannins", "acidities"),
-        *("grapes", "countries", "regions", "text", "max_abv", "dish", "allergen"),
+        "acidities",
+        "allergen",
+        "bodies",
+        "colour",
+        "countries",
+        "dish",
+        "grapes",
+        "max_abv",
+        "regions",
+        "styles",
+        "sweetness",
+        "tannins",
+        "text",
     }
 )
-"""The fields of phrases that name a property of a wine, a dish or an allergen."""
+"""The fields of phrases that name a property of a wine, a dish or an allergen.
+
+The field `text` has adjectives of tasting notes, such as "oaky".
+"""
 MAX_DISTANCE: Final = 5
 """The maximum number of tokens between a negation and what it excludes."""
 CLAUSE_ENDS: Final = frozenset(".;!?\n()")
@@ -78,18 +92,15 @@ class ExclusionReader:
         excluded: list[Phrase] = []
         for phrase in candidates:
             if not _excludable_fields(phrase):
-                # "Do not show me reds" excludes reds. "No reds, show me whites" does not exclude
-                # whites: there the negation ends before the wish.
-                is_negated = phrase.has_role("wish") and phrase.start == negation.end
-                if phrase.has_role("not", "wish") and not is_negated:
-                    break
+                if _ends_negation(negation, phrase):
+                    return excluded
                 continue
             if excluded:
                 is_excluded = self._are_joined(excluded[-1], phrase)
             else:
                 is_excluded = self._is_near(negation, phrase)
             if not is_excluded:
-                break
+                return excluded
             excluded.append(phrase)
         return excluded
 
@@ -98,25 +109,47 @@ class ExclusionReader:
         return len(between) <= MAX_DISTANCE and "," not in between
 
     def _are_joined(self, first: Phrase, second: Phrase) -> bool:
-        """Return whether two phrases are parts of one list: "Merlot or Syrah", "Merlot, Syrah"."""
+        """Return whether two phrases are excluded together: "Merlot, Syrah", "oaky Chardonnay".
+
+        `first` is nearer to the negation. It may be on the left of `second` or on the right.
+        """
         between = {*stems_between(self.tokens, first, second)}
         grammar = load_grammar()
         if not between <= grammar.listing_words:
             return False
-        if "text" in second.meanings and second.start == first.end:
-            return True  # a Romance adjective: "pas de chardonnay boisé"
-        if "text" in first.meanings and "grapes" in second.meanings:
-            return first.end == second.start  # "no oaky Chardonnay"
-        if "grapes" in first.meanings and "text" in second.meanings:
-            return second.end == first.start  # "holzigen Chardonnay nicht"
+        first_is_adjective = "text" in first.meanings
+        second_is_adjective = "text" in second.meanings
+        second_follows = second.start == first.end
+        second_precedes = second.end == first.start
+        # An adjective may follow its noun: "pas de chardonnay boisé".
+        if second_is_adjective and second_follows:
+            return True
+        # An adjective and a grape are not parts of a list. They belong together only if they stand
+        # side by side: "no oaky Chardonnay", "holzigen Chardonnay nicht".
+        if first_is_adjective and "grapes" in second.meanings:
+            return second_follows
+        if second_is_adjective and "grapes" in first.meanings:
+            return second_precedes
+        # With a word like "or", the parts of a list may differ in kind: "no Merlot or sweet wines".
+        # Without it, they are of one kind: "no Merlot, Syrah".
         if not grammar.or_nor_words.isdisjoint(between):
             return True
-        shared_fields = _excludable_fields(first) & _excludable_fields(second)
-        return bool(shared_fields)
+        return not _excludable_fields(first).isdisjoint(_excludable_fields(second))
+
+
+def _ends_negation(negation: Phrase, phrase: Phrase) -> bool:
+    """Return whether a negation excludes nothing beyond a phrase, such as another negation.
+
+    A wish ends it too: "No reds, show me whites" does not exclude whites. But "Do not show me reds"
+    excludes reds, because the wish itself is negated.
+    """
+    if phrase.has_role("wish"):
+        return phrase.start != negation.end
+    return phrase.has_role("not")
 
 
 def _excludable_fields(phrase: Phrase) -> frozenset[str]:
-    """Return the fields by which a phrase can be excluded. A colour is also a style."""
+    """Return the fields by which a phrase can be excluded. A colour can also be a style."""
     fields = EXCLUDABLE_FIELDS & phrase.meanings.keys()
     if "colour" in fields:
         fields |= {"styles"}

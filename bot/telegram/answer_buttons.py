@@ -192,7 +192,9 @@ async def _run_follow_up(update: Update, turn: ChatTurn) -> None:
         return
     await acknowledge(query)
     remove_buttons(query, turn, prefix)
-    await answer_in_chat(turn, turn.ask(translate(f"wish_{name}")), message.message_id)
+    await answer_in_chat(
+        turn, turn.make_question(translate(f"wish_{name}")), message.message_id
+    )
 
 
 async def _is_in_history(query: CallbackQuery, turn: ChatTurn) -> bool:
@@ -243,7 +245,7 @@ async def _run_proposed(servers: McpServers, update: Update, turn: ChatTurn) -> 
         await turn.calls.add(proposal.tool_name, proposal.arguments)
         return await run_proposal(proposal, run, servers)
 
-    question = turn.ask(f"▶ {proposal.tool_name}")
+    question = turn.make_question(f"▶ {proposal.tool_name}")
     await turn.services.runner.run(turn, question, make_reply)
 
 

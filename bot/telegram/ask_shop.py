@@ -93,7 +93,7 @@ async def _draft_by_command(update: Update, turn: ChatTurn) -> None:
     if not text or turn.services.staff_chat_id is None:
         await show_how_to_ask(turn)
         return
-    question = turn.ask(text)
+    question = turn.make_question(text)
     if not await turn.services.runner.offer_help(turn, question):
         await _draft(turn, as_quote(text))
 

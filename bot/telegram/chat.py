@@ -122,8 +122,8 @@ class ChatTurn(Turn):
         """Return the objects that read from the database."""
         return self.services.resources.repositories
 
-    def meet(self, update: Update) -> None:
-        """Set the user, the chat, and their ids in traces, as the update says.
+    def read_update(self, update: Update) -> None:
+        """Take from the update the user, the chat, their ids in traces, and the text.
 
         The trace id depends only on the update, so all tries share it.
         """
@@ -138,7 +138,7 @@ class ChatTurn(Turn):
         if update.effective_message is not None:
             self.to = destination(update)
 
-    def ask(
+    def make_question(
         self,
         text: str,
         kind: TurnKind = "chat",
@@ -337,7 +337,7 @@ async def answer_text(update: Update, turn: ChatTurn) -> None:
     if not text:
         turn.reply(translate("text_only"))
         return
-    await answer_in_chat(turn, turn.ask(text), id_of_replied_answer(message))
+    await answer_in_chat(turn, turn.make_question(text), id_of_replied_answer(message))
 
 
 def on_command(

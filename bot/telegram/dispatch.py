@@ -24,7 +24,7 @@ from bot.telegram.connection import AnyBot
 from bot.telegram.messages import is_addressed, written_message
 from bot.telegram.sender import Button, build_messages
 from bot.turn import Destination, TurnFilter
-from bot.updates.joining import STOPPED, as_int, chat_of, section
+from bot.updates.joining import STOPPED_DRAFT, as_int, chat_of, section
 from bot.updates.life import UnreadableUpdate
 from db.changes.chats import AskAdmins, SetReachable
 from db.models import OutboxRow, UpdateRow
@@ -37,17 +37,17 @@ log = logging.getLogger(__name__)
 class Dispatcher:
     """Passes an update to the first of the `handlers` that accepts it, if its user has access.
 
-    Admins always have access, blocked users never have. If `allow_list` is set, other users have
-    access only if an admin has allowed them, or in the chat of the staff. Users without access are
-    told their id, which they can give to an admin. In a group they are told only if they address
-    the bot.
+    Admins always have access, and blocked users never have access. If `only_allowed` is true, other
+    users have access only if an admin has allowed them, or in the chat of the staff. The bot tells
+    users without access their id, which they can give to an admin. In a group it does so only if
+    they address the bot. Blocked users get no reply.
     """
 
     bot: AnyBot
     services: Services
     handlers: Sequence[AnyHandler]
     admin_ids: Collection[int] = ()
-    allow_list: bool = False
+    only_allowed: bool = False
 
     def open_turn(self, row: UpdateRow) -> ChatTurn:
         """Return the turn of an update, before its payload is parsed."""
@@ -66,14 +66,20 @@ class Dispatcher:
             UnreadableUpdate: the library cannot parse the update.
             Exception: the handler failed.
         """
-        if STOPPED in payload:
+        if STOPPED_DRAFT in payload:
             # The library cannot parse this kind of update.
             await self._stop_draft(payload)
             return
         update = self.parse(payload)
-        turn.meet(update)
-        if not await self._check_access(update, turn):
-            return
+        turn.read_update(update)
+        await _store_that_chat_is_reachable(update, turn)
+        is_migration = filters.StatusUpdate.MIGRATE.check_update(update)
+        # Telegram tells by a migration that a group has a new id. No user waits for a reply to it,
+        # so it needs neither access nor a language.
+        if not is_migration:
+            await set_language_of_turn(update, turn)
+            if not await self._check_access(update, turn):
+                return
         for handler in self.handlers:
             if not handler.check_update(update):
                 continue
@@ -86,8 +92,12 @@ class Dispatcher:
         await self.handle(payload, turn)
 
     async def _stop_draft(self, payload: Payload) -> None:
-        """Stop the turn whose draft was stopped. Only the user who asked has a Stop button."""
-        turn_id = as_int(section(payload, STOPPED).get("draft_id"))
+        """Stop the turn under whose draft the user has pressed Stop.
+
+        This needs no check of access: Telegram shows the button only to the user who has asked.
+        """
+        # The bot gives each draft the id of its turn.
+        turn_id = as_int(section(payload, STOPPED_DRAFT).get("draft_id"))
         running = self.services.runner.running
         await running.stop_everywhere(TurnFilter(chat_id=chat_of(payload), id=turn_id))
 
@@ -100,6 +110,7 @@ class Dispatcher:
         try:
             return Update.de_json(dict(payload), self.bot)
         except Exception as error:
+            # The message of the error may contain words of the user, which must not be logged.
             raise UnreadableUpdate(type(error).__name__) from None
 
     def is_readable(self, payload: Payload) -> bool:
@@ -111,50 +122,35 @@ class Dispatcher:
         return True
 
     async def give_up(self, payload: Payload, turn: ChatTurn, error: str) -> None:
-        """Tell the user of an update that it was set aside. The turn collects the notice.
-
-        An update that cannot be parsed may not be meant for the bot. There is a notice about it
-        only in a private chat.
-        """
-        if not self.is_readable(payload):
-            chat_id = chat_of(payload)
-            if chat_id > 0:
-                memory = turn.repositories.memory
-                with use_language(await load_language(memory, chat_id)):
-                    turn.send(Destination(chat_id), translate("set_aside"))
+        """Set an update aside, and tell its user. The turn collects the notice."""
+        try:
+            update = self.parse(payload)
+        except UnreadableUpdate:
+            await _give_up_unreadable(payload, turn)
             return
-        update = self.parse(payload)
-        turn.meet(update)
+        turn.read_update(update)
         if update.effective_message:
             await set_language_of_turn(update, turn)
-            question = turn.ask(update.effective_message.text or "")
+            question = turn.make_question(update.effective_message.text or "")
             self.services.runner.give_up(turn, question, error)
 
     async def _check_access(self, update: Update, turn: ChatTurn) -> bool:
-        """Return whether an update is to be answered. Tell a user who has no access.
-
-        This also makes the turn store that the bot can write to the chat.
-        """
+        """Return whether the user of an update has access. If not, tell them."""
         user = update.effective_user
-        chats = turn.repositories.chats
-        # Nearly all chats are known as reachable. Reading that first saves writing it each time.
-        if update.effective_chat and not await chats.is_reachable(turn.chat_id):
-            turn.change(SetReachable(turn.chat_id))
-        if filters.StatusUpdate.MIGRATE.check_update(update):
-            return True
-        await set_language_of_turn(update, turn)
         if user is None:
-            return not self.allow_list
+            return not self.only_allowed
         if user.id in self.admin_ids:
             return True
         # The access is None if no admin has decided about the user.
-        access = await chats.find_access(user.id)
+        access = await turn.repositories.chats.find_access(user.id)
         if access == "blocked":
             log.info(
                 "User %s is blocked: update %s is ignored", user.id, update.update_id
             )
             return False
-        if access is not None or not self.allow_list or await is_from_staff(turn):
+        if access is not None or not self.only_allowed:
+            return True
+        if await is_from_staff(turn):
             return True
         await self._turn_away(update, turn, user)
         return False
@@ -168,7 +164,8 @@ class Dispatcher:
         elif update.callback_query:
             await acknowledge(update.callback_query, text)
         elif message is not None and is_addressed(message):
-            # Many people may write through the account of a bot: nobody can let it in.
+            # The admins are not asked about the account of a bot, because many people may write
+            # through it.
             if not user.is_bot:
                 questions = await self._build_questions_to_admins(turn, user)
                 turn.change(AskAdmins(user.id, questions))
@@ -188,6 +185,28 @@ class Dispatcher:
             buttons = ((allow, block),)
             messages += await build_messages(Destination(admin_id), [text], buttons)
         return messages
+
+
+async def _store_that_chat_is_reachable(update: Update, turn: ChatTurn) -> None:
+    """Make the turn store that the bot can write to the chat, unless that is stored already."""
+    if update.effective_chat is None:
+        return
+    # Nearly all chats are stored as reachable. To read is cheaper than to write each time.
+    if not await turn.repositories.chats.is_reachable(turn.chat_id):
+        turn.change(SetReachable(turn.chat_id))
+
+
+async def _give_up_unreadable(payload: Payload, turn: ChatTurn) -> None:
+    """Tell the user of an unreadable update in a private chat that it was set aside.
+
+    In a group nobody is told, because the update may not be meant for the bot.
+    """
+    chat_id = chat_of(payload)
+    # The ids of groups are negative, and 0 stands for no chat.
+    if chat_id <= 0:
+        return
+    with use_language(await load_language(turn.repositories.memory, chat_id)):
+        turn.send(Destination(chat_id), translate("set_aside"))
 
 
 def _name_as_code(user: User) -> str:

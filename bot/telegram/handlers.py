@@ -250,11 +250,11 @@ async def _look_up(name: look_ups.CommandName, update: Update, turn: ChatTurn) -
     runner = turn.services.runner
     look_up = look_ups.parse_look_up(name, text_after_command(message), resources)
     if isinstance(look_up, look_ups.LookUp):
-        question = turn.ask(look_up.history_text, kind=name)
+        question = turn.make_question(look_up.history_text, kind=name)
         await runner.run(turn, question, look_up.make_reply)
         return
     usage = look_up
-    question = turn.ask(message.text or "")
+    question = turn.make_question(message.text or "")
     if not await runner.offer_help(turn, question):
         turn.reply(usage)
 
@@ -280,7 +280,7 @@ async def _explain_no_answer(update: Update, turn: ChatTurn) -> None:
     message = message_of(update)
     if not is_addressed(message):
         return
-    question = turn.ask(text_of(message))
+    question = turn.make_question(text_of(message))
     if await turn.services.runner.offer_help(turn, question):
         return
     if message.text:

@@ -106,7 +106,7 @@ async def _answer_pictures(update: Update, turn: ChatTurn) -> None:
         turn.reply(translate("text_only"))
         return
     files = _files_in(message) or _files_in(message.reply_to_message)
-    question = turn.ask(text or NO_CAPTION, kind=kind)
+    question = turn.make_question(text or NO_CAPTION, kind=kind)
     history = await load_history(turn, id_of_replied_answer(message))
 
     async def make_reply(run: Run) -> Reply:
@@ -192,7 +192,7 @@ async def _answer_voice(update: Update, turn: ChatTurn) -> None:
         return
     history = await load_history(turn, id_of_replied_answer(message))
     answer = _VoiceAnswer(turn, message, voice, transcriber, history)
-    question = turn.ask("", kind="voice", transcribe=answer.transcribe)
+    question = turn.make_question("", kind="voice", transcribe=answer.transcribe)
     await turn.services.runner.run(turn, question, answer.make_reply)
 
 

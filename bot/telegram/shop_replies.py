@@ -73,7 +73,7 @@ async def _pass_on(update: Update, turn: ChatTurn) -> object:
         await _pass_to_user(turn, referral, message)
     else:
         # The staff are no crisis line: whoever tells them of a crisis is shown help as well.
-        await turn.services.runner.offer_help(turn, turn.ask(message.text))
+        await turn.services.runner.offer_help(turn, turn.make_question(message.text))
         await _pass_to_staff(turn, referral, message)
     return None
 

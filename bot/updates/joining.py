@@ -18,7 +18,7 @@ MAX_ID: Final = 2**63 - 1
 
 INLINE: Final = "inline_query"
 """The kind of an update about a query, which a user types after the bot's name in any chat."""
-STOPPED: Final = "stopped_message_generation"
+STOPPED_DRAFT: Final = "stopped_message_generation"
 """The kind of an update about the Stop button under a draft. The library cannot parse it."""
 ALBUM: Final = "album"
 """The field of a joined message that lists the files of all its messages."""
@@ -33,7 +33,7 @@ KINDS: Final = (
     "edited_message",
     "callback_query",
     "message_reaction",
-    STOPPED,
+    STOPPED_DRAFT,
 )
 FOLLOW_UP: Final = "n"
 """The prefix of the data of a follow-up button, which asks a question."""
@@ -74,7 +74,7 @@ def lane_of(payload: Payload) -> str:
     """
     chat_id = chat_of(payload)
     command = _command_of(payload)
-    if STOPPED in payload or command == STOP:
+    if STOPPED_DRAFT in payload or command == STOP:
         return f"{STOP_LANE}{chat_id}"
     if command in QUICK_COMMANDS or _is_quick_press(payload):
         return f"{ASIDE_LANE}{chat_id}"

@@ -124,7 +124,7 @@ class UpdateHold(Hold):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UpdateLife(Generic[T]):
+class UpdateRunner(Generic[T]):
     """Runs the turns of updates.
 
     An update whose handler has failed `max_tries` times is set aside. Failures because the database

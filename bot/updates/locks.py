@@ -112,7 +112,7 @@ class Locks:
         """Return an event that is set when this process loses the lock of a lane."""
         return asyncio.Event()
 
-    async def stop(self, fields: Mapping[str, int]) -> bool:
+    async def stop_elsewhere(self, fields: Mapping[str, int]) -> bool:
         """Ask other processes to stop the turns that have these fields, such as `chat_id`.
 
         Return whether a turn of that chat has begun in one of them.
@@ -191,7 +191,7 @@ class ReplicaLocks(Locks):
             lost.set()
         return lost
 
-    async def stop(self, fields: Mapping[str, int]) -> bool:
+    async def stop_elsewhere(self, fields: Mapping[str, int]) -> bool:
         """Ask other processes to stop the turns that have these fields, such as `chat_id`.
 
         Return whether a turn of that chat has begun in any process.

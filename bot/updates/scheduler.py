@@ -25,7 +25,7 @@ from bot.updates.joining import (
     section,
     sender_of,
 )
-from bot.updates.life import Lane, UpdateLife, run_unless
+from bot.updates.life import Lane, UpdateRunner, run_unless
 from bot.updates.locks import Locks
 from db.models import UpdateRow
 from db.repositories.inbox import Inbox, Payload
@@ -59,10 +59,10 @@ class Scheduler:
     """
 
     inbox: Inbox
-    life: UpdateLife[Any]
+    update_runner: UpdateRunner[Any]
     answer_inline: Callable[[Payload], Awaitable[None]]
-    stopped_elsewhere: RunningTurns
-    """The turns that other processes may ask to stop."""
+    running_turns: RunningTurns
+    """The turns that run in this process. Other processes may ask to stop them."""
     locks: Locks
     metrics: Metrics
     ready: asyncio.Event = field(default_factory=asyncio.Event)
@@ -130,7 +130,7 @@ class Scheduler:
         """
         async for notice in self.locks.notices():
             if "lane" not in notice:
-                self.stopped_elsewhere.stop(TurnFilter(**notice))
+                self.running_turns.stop(TurnFilter(**notice))
                 continue
             running = self._lanes.get(notice["lane"])
             if running:
@@ -168,10 +168,10 @@ class Scheduler:
         """
         if is_quick(lane.name):
             # A press must not wait for answers, and a Stop least of all.
-            waiting = await self.life.list_unfinished(lane)
+            waiting = await self.update_runner.list_unfinished(lane)
             return await self._run_first(lane, waiting)
         async with self._slots:
-            waiting = await self.life.list_unfinished(lane)
+            waiting = await self.update_runner.list_unfinished(lane)
             if not waiting:
                 return False
             if waiting[0].tries == 0:
@@ -179,7 +179,7 @@ class Scheduler:
         # A process may have died in this turn before. Such turns run one after the other. They take
         # no slots, so that other turns need not wait for them.
         async with self._alone:
-            waiting = await self.life.list_unfinished(lane)
+            waiting = await self.update_runner.list_unfinished(lane)
             return await self._run_first(lane, waiting)
 
     async def _run_first(self, lane: Lane, waiting: Sequence[UpdateRow]) -> bool:
@@ -193,7 +193,7 @@ class Scheduler:
                 return False
 
             async def run() -> None:
-                await self.life.run(lane, waiting)
+                await self.update_runner.run(lane, waiting)
 
             await run_unless(self.locks.lost(lane.name).wait, run)
         return True

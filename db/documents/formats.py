@@ -371,7 +371,7 @@ def _line(cells: Sequence[str]) -> str:
     return " | ".join(texts).strip(" |")
 
 
-KINDS: Final[Mapping[str, tuple[str, Callable[[bytes], Content]]]] = {
+READERS: Final[Mapping[str, tuple[str, Callable[[bytes], Content]]]] = {
     ".md": ("markdown", read_markdown),
     ".txt": ("text", read_text),
     ".html": ("html", read_html),
@@ -383,4 +383,4 @@ KINDS: Final[Mapping[str, tuple[str, Callable[[bytes], Content]]]] = {
     ".tsv": ("csv", read_csv),
     ".xlsx": ("xlsx", read_xlsx),
 }
-"""The kinds and the readers of files, by their suffixes."""
+"""The kind and the reader of a file, by the suffix of its name."""

@@ -1,6 +1,7 @@
 """Read a file of any supported kind into its title and sections.
 
-If a file cannot be read, `Unreadable` is raised with the reason.
+If a file cannot be read, `Unreadable` is raised with the reason. Its message completes a sentence
+that begins with the name of the file, such as "list.pdf is empty".
 """
 
 import hashlib
@@ -13,7 +14,7 @@ from agent import size_limits
 from agent.files import Unreadable, read_regular_file
 from agent.text import compose, pattern, strip_unstorable
 from db.documents.chunking import Block, Section, outline
-from db.documents.formats import KINDS
+from db.documents.formats import READERS
 
 MAX_FILE_BYTES: Final = 20_000_000
 INDEX_VERSION: Final = 7
@@ -29,7 +30,7 @@ SEPARATORS: Final = pattern(r"[-_\s]+")
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """The content of a file. `note` warns the operator. It is usually empty."""
+    """The content of a file."""
 
     path: str
     title: str
@@ -38,6 +39,7 @@ class Document:
     size: int
     sections: tuple[Section, ...]
     note: str = ""
+    """A warning for the operator, such as "has 3 damaged places". It is usually empty."""
 
 
 def content_hash(data: bytes) -> str:
@@ -51,7 +53,7 @@ def read_bytes(file: Path) -> bytes:
     Raises:
         Unreadable: it is not a file, or is of another kind than `SUPPORTED`, or is too large.
     """
-    if file.suffix.lower() not in KINDS:
+    if file.suffix.lower() not in READERS:
         raise Unreadable(f"is not {SUPPORTED}")
     return read_regular_file(file, MAX_FILE_BYTES)
 
@@ -68,15 +70,17 @@ def read_document(data: bytes, path: str) -> Document:
         )
     if not data.strip():
         raise Unreadable("is empty")
-    kind, read = KINDS[Path(path).suffix.lower()]
+    kind, read = READERS[Path(path).suffix.lower()]
     for parser in PARSERS:
-        # The parsers must not log problems: `Unreadable` tells them.
+        # Parsers log what is wrong with a file. The operator learns it from `Unreadable` instead.
         logging.getLogger(parser).setLevel(logging.CRITICAL)
     try:
         content = read(data)
         blocks = [Block(_clean(block.text), block.level) for block in content.blocks]
-        title = " ".join(_clean(content.title).split())
-        title, sections = outline(blocks, title)
+        # `outline` looks for the heading that repeats the title, so both are cleaned before. If the
+        # file states no title, `outline` returns the text of a heading.
+        stated_title = _join_lines(_clean(content.title))
+        title, sections = outline(blocks, stated_title)
     except Unreadable:
         raise
     except Exception as error:
@@ -92,13 +96,17 @@ def read_document(data: bytes, path: str) -> Document:
         )
     return Document(
         path=path,
-        title=" ".join(title.split()) or _title_of(path),
+        title=_join_lines(title) or _title_of(path),
         kind=kind,
         hash=content_hash(data),
         size=len(data),
         sections=tuple(sections),
         note=content.note,
     )
+
+
+def _join_lines(text: str) -> str:
+    return " ".join(text.split())
 
 
 def _title_of(path: str) -> str:

@@ -4,7 +4,7 @@ Whoever imports this package has all tables in `Base.metadata`.
 """
 
 from db.models.base import Base, SchemaSupportRow, UtcDateTime, utc_now
-from db.models.catalogue import CatalogueRow, ClickRow, OfferRow, WineRow
+from db.models.catalogue import CatalogueVersionRow, ClickRow, OfferRow, WineRow
 from db.models.conversations import (
     Access,
     ChatRow,
@@ -45,7 +45,7 @@ __all__ = [
     "BottleRow",
     "BroadcastRow",
     "BroadcastState",
-    "CatalogueRow",
+    "CatalogueVersionRow",
     "ChatRow",
     "ChunkRow",
     "ClickRow",

@@ -17,18 +17,23 @@ COLUMN_TYPES: Final[Mapping[type, type[sa.types.TypeEngine[Any]]]] = {
     float: sa.Double,
     str: sa.String,
 }
-"""The types of columns by the types of a wine's fields. A field with several values is JSON."""
+"""The types of columns, by the types of a wine's fields.
+
+The first type that fits is taken. So `bool` stands before `int`, of which it is a subclass. A field
+with several values is not among them: its column is JSON.
+"""
 
 
 def _make_column(name: str, annotation: Any) -> sa.Column[Any]:
     """Return the column of a field of `Wine`. It can be null if the field can be None."""
     if get_origin(annotation) is tuple:
         return sa.Column(name, sa.JSON, nullable=False)
-    # `int | None` has the arguments `int` and `NoneType`, `int` has none.
+    # `int | None` has the arguments `int` and `NoneType`. `int` has no arguments.
     types = get_args(annotation) or (annotation,)
     is_nullable = NoneType in types
+    value_types = [value_type for value_type in types if value_type is not NoneType]
     for field_type, column_type in COLUMN_TYPES.items():
-        if issubclass(types[0], field_type):
+        if issubclass(value_types[0], field_type):
             return sa.Column(name, column_type, nullable=is_nullable)
     raise TypeError(
         f"the field {name} of a wine has the type {annotation}: add it to COLUMN_TYPES"
@@ -44,22 +49,24 @@ def _wine_columns() -> tuple[sa.Column[Any], ...]:
 
 
 class WineRow(Base):
-    """A wine of the catalogue. `source` names the wine list that it is from.
+    """A wine of the catalogue.
 
-    Each field of `Wine` that is stored has a column. Only those that statements name are written
-    here.
+    Each field of `Wine` that is stored has a column. This class names the columns that are used in
+    statements. `_wine_columns` makes the others.
     """
 
     __tablename__ = "wines"
+    # SQLAlchemy adds these columns to the table, and to the class under their names.
     __table_args__ = _wine_columns()
 
     id: Mapped[TextKey]
     grapes: Mapped[list[str]]
     source: Mapped[str]
+    """The name of the wine list that the wine is from. `Wine` has no such field."""
 
 
-class CatalogueRow(Base):
-    """A single row that counts the imports of wines."""
+class CatalogueVersionRow(Base):
+    """The version of all wines together, in a single row. Each import of wines raises it by one."""
 
     __tablename__ = "catalogue"
 

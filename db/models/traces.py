@@ -9,9 +9,13 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from db.models.base import Base, TextKey, partial_index
 
-WAITING: Final = sa.text("state = 'waiting'")
-UNSENDABLE: Final = sa.text("(state = 'refused' OR refusal <> '')")
-"""The conditions of partial indexes. These stay small however large the table is."""
+IS_WAITING: Final = sa.text("state = 'waiting'")
+IS_UNSENDABLE: Final = sa.text("(state = 'refused' OR refusal <> '')")
+"""The condition for rows that were refused, or that are set aside.
+
+A row that is set aside is WAITING and has a reason in `refusal`. Like `IS_WAITING`, this is the
+condition of a partial index on both tables. Such an index stays small however large its table is.
+"""
 
 
 class ExportState(StrEnum):
@@ -36,8 +40,8 @@ class TraceRow(Base):
 
     __tablename__ = "traces"
     __table_args__ = (
-        partial_index("ix_traces_waiting", "due_at", where=WAITING),
-        partial_index("ix_traces_unsendable", "state", where=UNSENDABLE),
+        partial_index("ix_traces_waiting", "due_at", where=IS_WAITING),
+        partial_index("ix_traces_unsendable", "state", where=IS_UNSENDABLE),
         sa.Index(None, "user"),
         sa.Index(None, "level", "started_at"),
     )
@@ -65,8 +69,8 @@ class ScoreRow(Base):
 
     __tablename__ = "scores"
     __table_args__ = (
-        partial_index("ix_scores_waiting", "due_at", where=WAITING),
-        partial_index("ix_scores_unsendable", "state", where=UNSENDABLE),
+        partial_index("ix_scores_waiting", "due_at", where=IS_WAITING),
+        partial_index("ix_scores_unsendable", "state", where=IS_UNSENDABLE),
         sa.Index(None, "at"),
     )
 

@@ -16,7 +16,7 @@ from agent.sommelier.offers import Offer
 from agent.sommelier.queries import WineNames, WineQuery, WineSearchResult
 from agent.sommelier.wine import Wine, stored_wine_fields
 from db.engine import Sessions, SqlRepository
-from db.models import CatalogueRow, OfferRow, WineRow
+from db.models import CatalogueVersionRow, OfferRow, WineRow
 
 if TYPE_CHECKING:
     from db.wines.search import WineIndex
@@ -76,7 +76,7 @@ class SqlCatalogue(SqlRepository):
         """Return the index of all wines. Read them again if they have changed."""
         async with self._updating:
             # Read before the wines. If an import comes in between, the next search reads again.
-            version = await self._first_value(select(CatalogueRow.version)) or 0
+            version = await self._first_value(select(CatalogueVersionRow.version)) or 0
             if self._index is None or version != self._version:
                 self._index = await self._read_index()
                 self._version = version

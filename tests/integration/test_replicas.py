@@ -143,14 +143,14 @@ async def test_the_owner_of_a_lane_is_notified_of_new_updates_and_of_turns_to_st
         assert heard[0] == {"lane": "7"}
         for row, is_turn in zip(rows, (False, True), strict=True):
             await inbox.begin(row, tries=1)
-            assert await other.stop(asked) == is_turn
+            assert await other.stop_elsewhere(asked) == is_turn
         await engine.dispose()
         await eventually(
             lambda: heard[-1] == asked, seconds=5, otherwise=lambda: f"{heard}"
         )
-    await one.stop(asked)  # its own notice, which it does not hear
+    await one.stop_elsewhere(asked)  # its own notice, which it does not hear
     later = {"chat_id": 9}
-    await other.stop(later)
+    await other.stop_elsewhere(later)
     await eventually(
         lambda: heard[-1] == later, seconds=30, otherwise=lambda: f"{heard}"
     )

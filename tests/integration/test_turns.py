@@ -23,7 +23,7 @@ from bot.metrics import Metrics
 from bot.turn import Delivery, Hold, RunningTurns, Turn
 from bot.updates import life as life_module
 from bot.updates.joining import chat_of, is_same_turn
-from bot.updates.life import Deliverer, Handlers, Lane, UpdateLife
+from bot.updates.life import Deliverer, Handlers, Lane, UpdateRunner
 from bot.updates.locks import Locks
 from bot.updates.scheduler import Scheduler
 from db.commit import Commit, Fence
@@ -137,7 +137,7 @@ class World:
 
     def start_process(self, locks: Locks | None = None) -> Scheduler:
         """Return the scheduler of a process that begins now."""
-        life = UpdateLife(
+        update_runner = UpdateRunner(
             inbox=self.inbox,
             deliverer=self.telegram,
             handlers=self.handlers,
@@ -147,9 +147,9 @@ class World:
         )
         return Scheduler(
             inbox=self.inbox,
-            life=life,
+            update_runner=update_runner,
             answer_inline=ignore,
-            stopped_elsewhere=RunningTurns(),
+            running_turns=RunningTurns(),
             locks=locks or self.locks,
             metrics=Metrics(),
         )

@@ -20,18 +20,23 @@ NO_VINTAGE: Final = pattern(
     r"|\bsans année\b|\bnon millésimé\b|\bsenza annata\b|\bsin añada\b)"
 )
 """A word for a wine without a vintage: "NV", "o. J.", "sans année"."""
+NON_VINTAGE: Final = "NV"
+"""What stands in place of the year of a wine without a vintage."""
+YEAR_DIGITS: Final = 4
 SEPARATORS: Final = pattern(r"\s+[-–—|·•/]\s+|\s*\|\s*|,\s+")
 """What stands between the parts of a title: "Thompson Estate | Chardonnay"."""
 EMPTY_BRACKETS: Final = pattern(r"\(\s*\)|\[\s*\]")
-DOUBLED: Final = pattern(r"(\s[-–—|]|[,;])\s*(?:[-–—|,;]\s*)+")
-"""Separators in a row, between which a part was removed: " - , "."""
+REPEATED_SEPARATORS: Final = pattern(r"(\s[-–—|]|[,;])[-–—|,;\s]*[-–—|,;]\s*")
+"""A separator, which is group 1, and those that follow it: " - , " in "Keller - , trocken".
+
+They follow each other where the part between them was removed.
+"""
 BINDING_WORDS: Final = frozenset("de du des d di del della da do von of by".split())
 """Words that make a producer a part of the wine's name: "Rosé de Diel", "Vin de Constance"."""
 EDGES: Final = " -–—|·•,;:/"
 """Characters that are removed at both ends of a part."""
 MAX_PRODUCER_WORDS: Final = 4
 """If more words stand before a grape or a place, the name of the wine is among them."""
-NO_VINTAGE_CELL: Final = "NV"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +47,11 @@ class Title:
     producer: str = ""
     vintage: str = ""
 
-    def derived(self, given_producer: str) -> tuple[str, ...]:
-        """Return ("producer",) if only the title tells the producer, and no column does."""
+    def derived_fields(self, given_producer: str) -> tuple[str, ...]:
+        """Return the names of the fields that only the title tells.
+
+        They are ("producer",) if no column has the producer, which is then `given_producer`.
+        """
         if self.producer and not given_producer:
             return ("producer",)
         return ()
@@ -51,7 +59,7 @@ class Title:
 
 def is_year(text: str, oldest: int = OLDEST_VINTAGE) -> bool:
     """Return whether a text is a year in which a wine for sale may have been made."""
-    is_number = text.isascii() and text.isdigit() and len(text) <= len("2026")
+    is_number = text.isascii() and text.isdigit() and len(text) <= YEAR_DIGITS
     return is_number and oldest <= int(text) <= datetime.now(UTC).year
 
 
@@ -62,11 +70,11 @@ def split_title(title: str, producer: str = "") -> Title:
     """
     without_vintage, vintage = take_vintage(title)
     without_packing = strip_packing(without_vintage)
-    parts = _tidy(without_packing)
-    producer = producer or find_producer(parts)
+    unified = _unify_separators(without_packing)
+    producer = producer or find_producer(unified)
     if not producer:
-        return Title(_join_parts(without_packing), "", vintage)
-    return Title(take_producer(parts, producer), producer, vintage)
+        return Title(_keep_separators(without_packing), "", vintage)
+    return Title(take_producer(unified, producer), producer, vintage)
 
 
 def take_vintage(title: str) -> tuple[str, str]:
@@ -75,37 +83,42 @@ def take_vintage(title: str) -> tuple[str, str]:
     A year that is not a vintage stays in the title: "Solera 1927", "Weingut seit 1905".
     """
     words_before_other_years = load_words()["producers"]["before_founding"]
-    vintages: list[Match] = []
-    for year in YEAR.finditer(title):
-        word_before = normalize(title[: year.start()]).rpartition(" ")[2]
-        if _to_year(year[0]) and word_before not in words_before_other_years:
-            vintages.append(year)
-    if vintages:
-        last = vintages[-1]
-        return title[: last.start()] + " " + title[last.end() :], _to_year(last[0])
-    marker = NO_VINTAGE.search(title)
-    if marker:
-        return title[: marker.start()] + " " + title[marker.end() :], NO_VINTAGE_CELL
-    return title, ""
+    vintage = ""
+    place: Match | None = None
+    for match in YEAR.finditer(title):
+        year = _to_year(match[0])
+        word_before = normalize(title[: match.start()]).rpartition(" ")[2]
+        if year and word_before not in words_before_other_years:
+            vintage = year
+            place = match
+    if place is None:
+        vintage = NON_VINTAGE
+        place = NO_VINTAGE.search(title)
+    if place is None:
+        return title, ""
+    return f"{title[: place.start()]} {title[place.end() :]}", vintage
 
 
 def _to_year(text: str) -> str:
-    """Return the year in a text like "2019" or "'19", or "" if it can be no vintage."""
-    if is_year(text, OLDEST_IN_TITLE):
-        return text
-    digits = text[1:]
-    if len(digits) != len("19") or not digits.isdigit():
+    """Return the year in a match of `YEAR`, such as "2019" or "'19".
+
+    Return "" if the wine cannot be of this year.
+    """
+    if len(text) == YEAR_DIGITS:
+        if is_year(text, OLDEST_IN_TITLE):
+            return text
         return ""
     this_year = datetime.now(UTC).year
     century = this_year // 100 * 100
-    year = century + int(digits)
+    digits_behind_apostrophe = text[1:]
+    year = century + int(digits_behind_apostrophe)
     if year > this_year:
         year -= 100
     return str(year)
 
 
-def _tidy(text: str) -> str:
-    """Return the parts of a title joined by " - ", without the empty ones."""
+def _unify_separators(text: str) -> str:
+    """Return a title with " - " between its parts, and without empty parts."""
     text = EMPTY_BRACKETS.sub(" ", text)
     parts: list[str] = []
     for part in SEPARATORS.split(text):
@@ -115,40 +128,57 @@ def _tidy(text: str) -> str:
     return " - ".join(parts)
 
 
-def _join_parts(text: str) -> str:
+def _keep_separators(text: str) -> str:
     """Return a title with its own separators, except those around removed parts."""
     text = EMPTY_BRACKETS.sub(" ", text)
-    joined = DOUBLED.sub(lambda separators: f"{separators[1]} ", text)
-    return " ".join(joined.split()).strip(EDGES)
+    kept = REPEATED_SEPARATORS.sub(lambda separators: f"{separators[1]} ", text)
+    return " ".join(kept.split()).strip(EDGES)
 
 
 def take_producer(title: str, producer: str) -> str:
-    """Return a title without its producer, or the whole title if nothing else is in it."""
+    """Return a title without its producer, or the whole title if nothing else is in it.
+
+    `title` has " - " between its parts. The returned text has no separators.
+    """
     tokens = title.split()
+    rest = ""
+    place = _find_place_of_producer(tokens, producer)
+    if place is not None:
+        before = tokens[: place.start]
+        behind = tokens[place.stop :]
+        rest = _unify_separators(" ".join([*before, *behind]))
+    return (rest or title).replace(" - ", " ")
+
+
+def _find_place_of_producer(tokens: list[str], producer: str) -> range | None:
+    """Return the indices of the tokens of a producer, or None if they are not there.
+
+    Words such as "Weingut" before the producer are among them.
+    """
     words = [normalize(token) for token in tokens]
     producer_words = " ".join(normalize(producer).split())
+    estate_words = load_words()["producers"]["estate_words"]
     starts = range(len(tokens))
-    if " - " in title:
-        # The producer is rather the part behind a separator than a word within the name.
-        starts = range(len(tokens) - 1, -1, -1)
+    if "-" in tokens:
+        # The title has several parts. The producer may be in two of them, as in "Riesling Keller -
+        # Weingut Keller". Then the last place is that of the producer, and the first is a part of
+        # the wine's name.
+        starts = starts[::-1]
     for start in starts:
-        end = _find_end_of_producer(words, producer_words, start)
-        is_within_name = start > 0 and words[start - 1] in BINDING_WORDS
-        if end is None or is_within_name:
+        if start > 0 and words[start - 1] in BINDING_WORDS:
             continue
-        # Words such as "Weingut" before the producer are removed with it.
+        end = _find_end_of_producer(words, producer_words, start)
+        if end is None:
+            continue
         first = start
-        while first > 0 and words[first - 1] in load_words()["producers"]["words"]:
+        while first > 0 and words[first - 1] in estate_words:
             first -= 1
-        rest = _tidy(" ".join([*tokens[:first], *tokens[end:]]))
-        if not rest:
-            return title
-        return rest.replace(" - ", " ")
-    return title.replace(" - ", " ")
+        return range(first, end)
+    return None
 
 
 def _find_end_of_producer(words: list[str], producer: str, start: int) -> int | None:
-    """Return the place behind the producer's words if they begin at `start`, or None."""
+    """Return the index behind the producer's words if they begin at `start`, or None."""
     remaining = producer
     for index in range(start, len(words)):
         word = words[index]
@@ -163,7 +193,7 @@ def _find_end_of_producer(words: list[str], producer: str, start: int) -> int | 
 
 
 def find_producer(title: str) -> str:
-    """Return the producer that a tidied title names, or "".
+    """Return the producer that a title names, or "". `title` has " - " between its parts.
 
     If separators divide the title into parts, the producer is the only part with a word like
     "Weingut", or else the only one without a grape, a place or a style. If they do not, it is what
@@ -194,7 +224,9 @@ def _find_producer_in_part(tokens: list[str]) -> str:
 
 def _has_producer_word(part: str) -> bool:
     """Return whether a part of a title has a word like "Weingut" or "Domaine"."""
-    return not load_words()["producers"]["words"].isdisjoint(normalize(part).split())
+    return not load_words()["producers"]["estate_words"].isdisjoint(
+        normalize(part).split()
+    )
 
 
 def _find_start_of_name(tokens: list[str]) -> int | None:

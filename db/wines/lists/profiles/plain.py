@@ -273,7 +273,7 @@ def _list_wine(row: Row, columns: Columns, clues: Sequence[str]) -> ListedWine:
     derived: tuple[str, ...] = ()
     if "producer" not in columns.fields:
         own["producer"] = title.producer
-        derived = title.derived(given_producer)
+        derived = title.derived_fields(given_producer)
     return ListedWine(
         line=row.line,
         cells=cells | drop_empty(own),

@@ -165,7 +165,7 @@ def _list_wine(handle: str, product: Product, shop: str) -> Iterator[ListedWine]
                 cells.get("category", ""),
                 ", ".join(product.tags),
             ),
-            derived=title.derived(producer),
+            derived=title.derived_fields(producer),
         )
     )
 

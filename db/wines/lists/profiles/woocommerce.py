@@ -195,7 +195,7 @@ def _list_wine(product: Product) -> Iterator[ListedWine]:
             cells=facts | own,
             offers=offers,
             clues=(*product.categories, cells.get("tags", "")),
-            derived=title.derived(producer),
+            derived=title.derived_fields(producer),
         )
     )
 
