@@ -23,7 +23,7 @@ from pydantic import BaseModel, ConfigDict, Field, HttpUrl, SecretStr, Validatio
 
 from agent.auto_links import find_auto_links
 from agent.engine.contract import Source
-from agent.engine.errors import ToolError, describe_validation_error, quoted
+from agent.engine.errors import ToolError, clip_quote, describe_validation_error
 from agent.engine.messages import api_name
 from agent.engine.run import Run
 from agent.engine.tools import Tool, ToolOutput
@@ -102,10 +102,10 @@ def read_servers(text: str) -> tuple[dict[str, McpServer], list[str]]:
         except ValidationError as error:
             # The description of an error of a whole entry starts with "answer: ".
             problem = describe_validation_error(error).removeprefix("answer: ")
-            problems.append(f"{quoted(name)}: {problem}")
+            problems.append(f"{clip_quote(name)}: {problem}")
             continue
         if bool(server.command) == bool(server.url):
-            problems.append(f"{quoted(name)}: must have either a command or a url")
+            problems.append(f"{clip_quote(name)}: must have either a command or a url")
         else:
             servers[api_name(name)] = server
     return servers, problems

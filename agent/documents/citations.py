@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 from agent.documents.passages import Chunk, best_passage, content_words, source_line
 from agent.engine.contract import Evidence
-from agent.engine.errors import quoted
+from agent.engine.errors import clip_quote
 from agent.language import all_common_words, split_sentences, stem
 from agent.numerals import NUMBER, find_numbers, parse_number
 from agent.text import Match, pattern, split_words
@@ -154,11 +154,11 @@ class CitationRules:
     def _find_statement_problem(self, statement: Statement) -> str | None:
         if statement.unknown_paths:
             listed = _list_in_brackets(list(self._sources)[:PATHS_SHOWN])
-            name = quoted(statement.unknown_paths[0])
+            name = clip_quote(statement.unknown_paths[0])
             return f"[{name}] is not one of the excerpts; cite only {listed}"
         if not statement.needs_citation:
             return None
-        quoted_text = quoted(statement.text, MAX_QUOTED_CHARS)
+        quoted_text = clip_quote(statement.text, MAX_QUOTED_CHARS)
         if not statement.cited_paths:
             return (
                 f"this statement has no citation: {quoted_text}; put the [path] of its source "
@@ -272,9 +272,7 @@ def find_unretrieved_path(text: str, evidence: Evidence) -> str | None:
             paths.add(source.path)
     for path in _list_unknown_paths(find_citations(text, paths)):
         if looks_like_path(path):
-            return (
-                f"the text cites [{quoted(path)}], which no tool returned; leave it out"
-            )
+            return f"the text cites [{clip_quote(path)}], which no tool returned; leave it out"
     return None
 
 

@@ -33,7 +33,7 @@ from agent.documents.passages import (
 )
 from agent.documents.topics import find_topics
 from agent.engine.contract import Evidence, OutputContract, Part
-from agent.engine.errors import quoted
+from agent.engine.errors import clip_quote
 from agent.engine.loop import AgenticResponse
 from agent.engine.run import Prompt, Run
 from agent.engine.tools import Tool, ToolOutput, tool
@@ -165,15 +165,16 @@ def _find_snippet_problem(snippet: Snippet, chunks: Sequence[Chunk]) -> str | No
     if not snippet.content.strip():
         return "content is empty"
     if snippet.source_id not in titles:
-        return f"no source has the id {quoted(snippet.source_id)}; ids: {', '.join(titles)}"
+        return f"no source has the id {clip_quote(snippet.source_id)}; ids: {', '.join(titles)}"
     title = titles[snippet.source_id]
     if snippet.source_title != title:
-        wrong_title = quoted(snippet.source_title)
-        return f"the source {snippet.source_id} has the title {quoted(title)}, not {wrong_title}"
+        wrong_title = clip_quote(snippet.source_title)
+        right_title = clip_quote(title)
+        return f"the source {snippet.source_id} has the title {right_title}, not {wrong_title}"
     if find_in_chunks(snippet, chunks):
         return None
     return (
-        f"content {quoted(snippet.content)} does not occur in this source as one contiguous "
+        f"content {clip_quote(snippet.content)} does not occur in this source as one contiguous "
         "passage; copy it exactly, one passage of one chunk for each snippet"
     )
 

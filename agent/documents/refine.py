@@ -13,7 +13,7 @@ from pydantic import AfterValidator, Field
 from agent.documents.citations import find_unsupported_number
 from agent.documents.passages import escape_tags
 from agent.engine.contract import OutputContract
-from agent.engine.errors import quoted
+from agent.engine.errors import clip_quote
 from agent.engine.loop import AgenticResponse, generate_agentic_response
 from agent.engine.run import Run
 from agent.prompts import get_prompt, with_instructions
@@ -205,5 +205,5 @@ def _find_added_number(refined: RefinedQuestion, question: str) -> str | None:
     for query in (refined.refined_query, *refined.variants, *refined.constraints):
         number = find_unsupported_number(query, question)
         if number is not None:
-            return f"{quoted(number)} is not in the question; leave it out"
+            return f"{clip_quote(number)} is not in the question; leave it out"
     return None

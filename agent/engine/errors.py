@@ -2,16 +2,16 @@
 
     AgentError
     ├── ModelError                a request to a language model failed
-    │   ├── ModelUnavailable      network, 429, 5xx, no usable answer: worth another try, after
-    │   │   │                     `retry_after` seconds
-    │   │   ├── ParameterDeclined a parameter is not known: ask again, it is left out now
-    │   │   └── ModelTimeout      no answer in time: the same model is not asked again
-    │   └── ModelRejected         400, 401, 403, 404 …: the same request will fail again
-    │       └── ContextTooLong    it is longer than the model takes in: a shorter one may not
+    │   ├── ModelUnavailable      the network, HTTP 429 or 5xx, or an unusable answer: another try
+    │   │   │                     may succeed, after `retry_after` seconds
+    │   │   ├── ParameterDeclined the server does not know a parameter: later requests omit it
+    │   │   └── ModelTimeout      the answer was too late: only another model may be asked
+    │   └── ModelRejected         HTTP 400, 401, 403, 404 …: the same request will fail again
+    │       └── ContextTooLong    the request is too long for the model: a shorter one may succeed
     ├── ToolError                 a tool could not do what was asked; its text is for the model
     └── LimitReached              a limit of the turn (requests, tokens, cost) is used up
-        ├── DeadlinePassed        its time is
-        └── Stopped               the user wants no more of it
+        ├── DeadlinePassed        the time of the turn is used up
+        └── Stopped               the user has stopped the turn
 
 The text of a `ModelError` is for the admin's log. It has neither a key nor a prompt.
 """
@@ -29,11 +29,11 @@ ResponseOutcome = Literal[
     "answered", "salvaged", "refusal", "content_filter", "exhausted",
     "limit", "deadline", "model_error", "stopped",
 ]  # fmt: skip
-"""The outcome of a turn."""
+"""What came of the requests to a model for a response."""
 
 
-class AnswerError(StrEnum):
-    """What is wrong with a final response, as traces show it."""
+class ResponseProblem(StrEnum):
+    """What is wrong with a final response of a model. It is no exception. Traces show it."""
 
     REFUSAL = auto()
     CONTENT_FILTER = auto()
@@ -63,9 +63,9 @@ class AgentError(Exception):
 
 
 class ModelError(AgentError):
-    """The language model could not be asked.
+    """A request to a language model failed.
 
-    If its server answered, `status` is the HTTP status and `server_text` the server's message.
+    If the server answered, `status` is the HTTP status and `server_text` the server's message.
     """
 
     outcome: ClassVar[ResponseOutcome] = "model_error"
@@ -151,13 +151,19 @@ def describe_validation_error(error: ValidationError) -> str:
     """Return the first issues as `path: message`, without URLs and without the input."""
     described = []
     for issue in error.errors(include_url=False)[:5]:
-        path = ".".join(quoted(str(part)) for part in issue["loc"]) or "answer"
+        path = ".".join(clip_quote(str(part)) for part in issue["loc"])
+        if not path:
+            # The issue is about the answer as a whole.
+            path = "answer"
         message = issue["msg"].removeprefix("Value error, ")
         described.append(f"{path}: {message}")
     return clip("; ".join(described), SHOWN_ERROR_CHARS)
 
 
-def quoted(text: str, limit: int = 80) -> str:
-    """Return words of a model for an error description: short, on one line, without code fences."""
+def clip_quote(text: str, limit: int = 80) -> str:
+    """Return words of a model or a server, shortened for an error description.
+
+    They are on one line and without code fences.
+    """
     without_fences = text.replace("`", "'")
     return clip(" ".join(without_fences.split()), limit)

@@ -6,7 +6,12 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Generic, TypeVar
 
 from agent.engine.contract import Evidence, OutputContract, Source
-from agent.engine.errors import AnswerError, LimitReached, ModelError, ResponseOutcome
+from agent.engine.errors import (
+    LimitReached,
+    ModelError,
+    ResponseOutcome,
+    ResponseProblem,
+)
 from agent.engine.messages import (
     Conversation,
     LLMRequest,
@@ -33,11 +38,11 @@ T = TypeVar("T")
 
 FORM_ERRORS: Final = frozenset(
     {
-        AnswerError.INVALID_JSON,
-        AnswerError.SCHEMA,
-        AnswerError.UNPARSED,
-        AnswerError.TRUNCATED,
-        AnswerError.TOO_LONG,
+        ResponseProblem.INVALID_JSON,
+        ResponseProblem.SCHEMA,
+        ResponseProblem.UNPARSED,
+        ResponseProblem.TRUNCATED,
+        ResponseProblem.TOO_LONG,
     }
 )
 """The errors of form of an answer, which a response format helps to avoid."""
@@ -386,14 +391,14 @@ def record_verdict(guard: Span, result: ParseResult[T]) -> None:
     """Record on the span of a check what it found: nothing, an error, or texts to cut."""
     if result.cuts:
         guard.update(output={"cut": list(result.cuts)})
-    elif result.error_type is AnswerError.GROUNDING:
+    elif result.error_type is ResponseProblem.GROUNDING:
         guard.update(output=result.error)
     elif result.error_type:
         guard.update(output=f"there was no answer to check: {result.error_type}")
     else:
         guard.update(output="grounded")
     if (
-        result.error_type is AnswerError.GROUNDING
+        result.error_type is ResponseProblem.GROUNDING
     ):  # other errors are not found by the guard
         guard.update(metadata={"error_type": result.error_type}, level="WARNING")
 

@@ -25,8 +25,8 @@ from agent import size_limits
 from agent.engine.contract import Evidence, OutputContract, Show, leaves
 from agent.engine.errors import (
     SHOWN_ERROR_CHARS,
-    AnswerError,
     ResponseOutcome,
+    ResponseProblem,
     describe_validation_error,
     log_failure,
 )
@@ -38,40 +38,40 @@ from agent.text import MAX_INLINE_CHARS, clip, in_thread_if_long, pattern
 T = TypeVar("T")
 R = TypeVar("R")
 
-TERMINAL: Final[Mapping[AnswerError, ResponseOutcome]] = {
-    AnswerError.REFUSAL: "refusal",
-    AnswerError.CONTENT_FILTER: "content_filter",
+TERMINAL: Final[Mapping[ResponseProblem, ResponseOutcome]] = {
+    ResponseProblem.REFUSAL: "refusal",
+    ResponseProblem.CONTENT_FILTER: "content_filter",
 }
 """The errors that a retry cannot fix, and the outcome of the turn that ends with them."""
 PLACEHOLDERS: Final = frozenset(
     {"...", "…", "string", "<string>", "text", "<text>", "placeholder", "todo", "tbd"}
 )
-Failure = tuple[AnswerError, str]
+Failure = tuple[ResponseProblem, str]
 """What is wrong with a response, and its description for the model."""
-REFUSED: Final[Failure] = (AnswerError.REFUSAL, "the model declined to answer")
+REFUSED: Final[Failure] = (ResponseProblem.REFUSAL, "the model declined to answer")
 FINISH_PROBLEMS: Final[Mapping[str, Failure]] = {
     "refusal": REFUSED,
     "content_filter": (
-        AnswerError.CONTENT_FILTER,
+        ResponseProblem.CONTENT_FILTER,
         "the answer was stopped by a content filter",
     ),
     "length": (
-        AnswerError.TRUNCATED,
+        ResponseProblem.TRUNCATED,
         "the response was cut off at the token limit, answer more briefly",
     ),
     "interrupted": (
-        AnswerError.INTERRUPTED,
+        ResponseProblem.INTERRUPTED,
         "the response was interrupted, answer again",
     ),
-    "no_choices": (AnswerError.NO_CHOICES, "there was no response"),
+    "no_choices": (ResponseProblem.NO_CHOICES, "there was no response"),
     "unparsed": (
-        AnswerError.UNPARSED,
+        ResponseProblem.UNPARSED,
         "the response was neither a tool call nor a readable answer",
     ),
 }
 """What is wrong with a response, by its finish reason."""
 WRITTEN_CALL: Final[Failure] = (
-    AnswerError.TOOL_CALL_AS_TEXT,
+    ResponseProblem.TOOL_CALL_AS_TEXT,
     "a tool call was written as text and not executed; call tools through the tool interface, "
     "or answer with what is known",
 )
@@ -107,7 +107,7 @@ class ParseResult(Generic[T]):
     text: str
     wine_ids: list[str] = field(default_factory=list)
     error: str | None = None
-    error_type: AnswerError | None = None
+    error_type: ResponseProblem | None = None
     answer: T | None = None
     ends_turn: bool = False
     cuts: tuple[str, ...] = ()
@@ -153,14 +153,14 @@ async def parse_final_response(
     if failure is not None:
         error_type, problem = failure
         answer = None
-        if error_type is AnswerError.TRUNCATED:
+        if error_type is ResponseProblem.TRUNCATED:
             answer = parse_draft(text, contract, evidence).answer
         return _failed(error_type, problem, answer)
     result = await in_thread_if_long(chars, _read, text, contract)
     if result.answer is None:
         return result
     result = await _check(result.answer, contract, evidence)
-    if result.error_type is not AnswerError.GROUNDING:
+    if result.error_type is not ResponseProblem.GROUNDING:
         return result
     cases = {Show.AT_ONCE}
     if is_retry:
@@ -178,7 +178,7 @@ def _unusable(
     """Return why a response is no answer, or None if it is one."""
     if response.tool_calls:
         return (
-            AnswerError.TOOL_CALL,
+            ResponseProblem.TOOL_CALL,
             "tools can no longer be called, answer with what is known",
         )
     if response.refusal is not None:
@@ -187,9 +187,9 @@ def _unusable(
         return FINISH_PROBLEMS[response.finish_reason]
     if len(response.content) > size_limits.ANSWER_CHARS:
         problem = f"the response has more than {size_limits.ANSWER_CHARS} characters"
-        return AnswerError.TOO_LONG, problem
+        return ResponseProblem.TOO_LONG, problem
     if not text:
-        return AnswerError.EMPTY, "the response holds no answer"
+        return ResponseProblem.EMPTY, "the response holds no answer"
     if contract.plain_text and CALL_MARK.search(text):
         return WRITTEN_CALL
     if tool_calls_in_text(text, tool_names):
@@ -204,20 +204,20 @@ def _read(text: str, contract: OutputContract[T]) -> ParseResult[T]:
         placeholder = _find_placeholder(value)
         if placeholder is not None:
             problem = f"the answer holds only placeholders like `{placeholder}`"
-            return _failed(AnswerError.SEMANTIC, problem)
+            return _failed(ResponseProblem.SEMANTIC, problem)
         answer = contract.adapter.validate_json(json.dumps(value))
         return ParseResult("", answer=answer)
     except ValidationError as error:
-        failure = AnswerError.SCHEMA, describe_validation_error(error)
+        failure = ResponseProblem.SCHEMA, describe_validation_error(error)
     except ValueError as error:
-        failure = AnswerError.INVALID_JSON, str(error)
+        failure = ResponseProblem.INVALID_JSON, str(error)
     except (
         Exception
     ) as error:  # raised by a validator, or by the contract's `read_text`
         log_failure("an answer could not be read", error)
         name = type(error).__name__
         problem = f"the answer could not be read ({name}); answer differently"
-        failure = AnswerError.SCHEMA, problem
+        failure = ResponseProblem.SCHEMA, problem
     if CALL_MARK.search(text):
         failure = WRITTEN_CALL
     return _failed(*failure)
@@ -343,7 +343,7 @@ async def _check(
     A rule may raise ValueError instead of returning a problem. Any other error rejects the answer
     too.
     """
-    error_type = AnswerError.SEMANTIC
+    error_type = ResponseProblem.SEMANTIC
     text = ""
     if contract.ends_turn(answer):
         return ParseResult("", answer=answer, ends_turn=True)
@@ -351,10 +351,10 @@ async def _check(
         chars = _count_chars(answer, contract, evidence)
         problem = await _apply(contract.semantic, answer, chars=chars)
         if not problem:
-            error_type = AnswerError.GROUNDING
+            error_type = ResponseProblem.GROUNDING
             problem = await _apply(contract.grounding, answer, evidence, chars=chars)
         if not problem:
-            error_type = AnswerError.SEMANTIC
+            error_type = ResponseProblem.SEMANTIC
             text = await _apply(contract.render, answer, evidence, chars=chars)
             text = strip_invisible(text)
     except ValueError as error:
@@ -414,11 +414,11 @@ def _with_cuts(result: ParseResult[T], cuts: tuple[str, ...]) -> ParseResult[T]:
     """Return the result of an answer that lost these texts."""
     if not cuts:
         return result
-    return replace(result, cuts=cuts, error_type=AnswerError.GROUNDING)
+    return replace(result, cuts=cuts, error_type=ResponseProblem.GROUNDING)
 
 
 def _failed(
-    error_type: AnswerError, problem: str, answer: T | None = None
+    error_type: ResponseProblem, problem: str, answer: T | None = None
 ) -> ParseResult[T]:
     return ParseResult("", error=problem, error_type=error_type, answer=answer)
 

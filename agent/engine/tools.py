@@ -20,9 +20,9 @@ from agent import size_limits
 from agent.engine.contract import Source
 from agent.engine.errors import (
     ToolError,
+    clip_quote,
     describe_validation_error,
     log_failure,
-    quoted,
 )
 from agent.engine.messages import JsonSchema, ToolCall, json_object
 from agent.engine.run import Run
@@ -190,7 +190,9 @@ class Toolbox:
         ) as span:
             if tool is None:
                 names = ", ".join(self.tools) or "none"
-                problem = f"there is no tool {quoted(tool_call.name)}. Tools: {names}"
+                problem = (
+                    f"there is no tool {clip_quote(tool_call.name)}. Tools: {names}"
+                )
                 result = _failed("unknown_tool", problem)
             else:
                 result = await _execute(tool, tool_call.arguments, run.for_tool(span))

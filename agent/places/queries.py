@@ -17,7 +17,7 @@ from pydantic import Field, RootModel, model_validator
 
 from agent import text
 from agent.engine.contract import FEEDBACK_INTRO, OutputContract
-from agent.engine.errors import AgentError, quoted
+from agent.engine.errors import AgentError, clip_quote
 from agent.engine.loop import AgenticResponse, generate_agentic_response
 from agent.engine.run import Prompt, PromptRef, Run
 from agent.formatting import format_language
@@ -348,13 +348,13 @@ def find_problem(queries: Sequence[str], place: str) -> str | None:
         if not _has_words(query):
             return f"query {position} is empty"
         if len(query) > MAX_QUERY_CHARS or NON_QUERY_CHARS.search(query):
-            return f"query {position} is no search query: {quoted(query)}"
+            return f"query {position} is no search query: {clip_quote(query)}"
     pairs = find_duplicates(queries, place)
     if not pairs:
         return None
     shown = []
     for one, two in pairs[:PAIRS_SHOWN]:
-        shown.append(f"{quoted(one, 60)} = {quoted(two, 60)}")
+        shown.append(f"{clip_quote(one, 60)} = {clip_quote(two, 60)}")
     return f"{len(pairs)} pairs of queries are duplicates: {'; '.join(shown)}"
 
 

@@ -19,7 +19,7 @@ from agent.documents.citations import (
 )
 from agent.documents.passages import Chunk
 from agent.engine.contract import Evidence, OutputContract, Part, Show
-from agent.engine.errors import quoted
+from agent.engine.errors import clip_quote
 from agent.language import begins_with_pronoun
 from agent.sommelier.attachment import LIST_ID_PREFIX, AnyWine
 from agent.sommelier.basket import has_size, list_basket
@@ -143,7 +143,7 @@ def _find_figure_problem(
     reason = "no tool returned them"
     if wine is not None:
         reason = f"{wine.label} has no such figure"
-    listed = ", ".join(map(quoted, figures))
+    listed = ", ".join(map(clip_quote, figures))
     return f"leave out {listed}: {reason}"
 
 
@@ -152,7 +152,7 @@ def _find_name_problem(text: str, checker: _AnswerChecker) -> str | None:
     for sentence in split_statements(text):
         names = checker.names.find_unknown_names(sentence)
         if names:
-            listed = ", ".join(map(quoted, names))
+            listed = ", ".join(map(clip_quote, names))
             return f"leave out {listed}: no tool returned a wine or estate of this name"
     return None
 
@@ -167,7 +167,7 @@ def _find_claim_problem(
         claims = find_unfounded_claims(sentence, Grounds(checker, sentence, wine))
         if not claims:
             continue
-        shown = quoted(WINE_PLACEHOLDER.sub("…", sentence))
+        shown = clip_quote(WINE_PLACEHOLDER.sub("…", sentence))
         reason = f"no tool returned this ({', '.join(claims)})"
         if not SHOP_TOPICS.keys().isdisjoint(claims):
             reason = f"{reason}, or the [path] that says it is missing in the sentence"
@@ -209,9 +209,11 @@ def _find_id_problem(wine_id: str, evidence: Evidence) -> str | None:
     allowed = listed_ids or ids
     if wine_id in allowed:
         return None
-    problem = f"no wine with the id {quoted(wine_id)} was returned by a tool"
+    problem = f"no wine with the id {clip_quote(wine_id)} was returned by a tool"
     if listed_ids:
-        problem = f"no wine with the id {quoted(wine_id)} is on the guest's wine list"
+        problem = (
+            f"no wine with the id {clip_quote(wine_id)} is on the guest's wine list"
+        )
     if not allowed:
         return f"{problem}; call search_wines first and recommend only wines it returns"
     newest = ", ".join(allowed[-MAX_NAMED_IDS:])
@@ -223,7 +225,7 @@ def _find_size_problem(item: WineRecommendation, evidence: Evidence) -> str | No
     wine = find_wine(item.wine_id, evidence)
     if wine is None or item.size is None or has_size(item.size, wine):
         return None
-    return f"this wine has no offer {quoted(item.size)}; leave `size` out, or name another wine"
+    return f"this wine has no offer {clip_quote(item.size)}; leave `size` out, or name another wine"
 
 
 def _find_address_problem(text: str, checker: _AnswerChecker) -> str | None:
@@ -234,7 +236,7 @@ def _find_address_problem(text: str, checker: _AnswerChecker) -> str | None:
     for address in _find_addresses(compose_compatible(text)):
         if address in checker.allowed_addresses or NOT_AN_ADDRESS.search(address):
             continue
-        return f"the text has the address {quoted(address)}, which no tool found; leave it out"
+        return f"the text has the address {clip_quote(address)}, which no tool found; leave it out"
     return None
 
 

@@ -33,13 +33,14 @@ WINES_PER_REQUEST: Final = 20
 MAX_LABEL_CHARS: Final = 200
 MAX_GRAPES: Final = 8
 REGION: Final = pattern(r"\A\p{L}[\p{L} '\x{2019}.-]{1,59}\z")
-"""The name of a region: "Côte d'Or", "St. Magdalener"."""
-TOLD_STYLES: Final = frozenset(Style) - {Style.ALCOHOL_FREE}
+"""The name of a region: "Côte d'Or", "St. Magdalener". U+2019 is the typographic apostrophe."""
+ALLOWED_STYLES: Final = frozenset(Style) - {Style.ALCOHOL_FREE}
+"""The styles that a model may say of a wine."""
 
 
 def _clean_style(value: object) -> object:
     style = canonicalize(value)
-    if style in TOLD_STYLES:
+    if style in ALLOWED_STYLES:
         return style
     return ""
 
@@ -67,14 +68,14 @@ def _clean_region(value: object) -> object:
     return ""
 
 
-class ToldWine(BaseModel):
+class GuessedWine(BaseModel):
     """What a model says about a wine. Its style, grapes and origin are empty if it knows none."""
 
     model_config = ConfigDict(frozen=True, json_schema_extra=compact_schema)
 
     number: int = Field(description="The number of the wine.")
     style: Annotated[str, BeforeValidator(_clean_style)] = Field(
-        "", description=f"One of: {', '.join(sorted(TOLD_STYLES))}."
+        "", description=f"One of: {', '.join(sorted(ALLOWED_STYLES))}."
     )
     grapes: Annotated[list[str], BeforeValidator(_clean_grapes)] = Field(
         default_factory=list
@@ -83,7 +84,7 @@ class ToldWine(BaseModel):
     region: Annotated[str, BeforeValidator(_clean_region)] = ""
 
     def cells(self) -> dict[str, str]:
-        """Return the cells for the columns of a wine list, by field. Some are empty."""
+        """Return the facts as a wine list would have them, by field. Unknown ones are ""."""
         return {
             "style": self.style,
             "grapes": "; ".join(self.grapes),
@@ -92,15 +93,15 @@ class ToldWine(BaseModel):
         }
 
 
-class ToldWines(BaseModel):
+class GuessedWines(BaseModel):
     """The answer of a model about some wines of a list."""
 
     model_config = ConfigDict(frozen=True, json_schema_extra=compact_schema)
 
-    wines: list[ToldWine] = Field(default_factory=list)
+    wines: list[GuessedWine] = Field(default_factory=list)
 
 
-CONTRACT: Final = OutputContract(ToldWines, temperature=0.0)
+CONTRACT: Final = OutputContract(GuessedWines, temperature=0.0)
 
 
 def find_gaps(wine: Wine) -> tuple[str, ...]:
@@ -111,12 +112,13 @@ def find_gaps(wine: Wine) -> tuple[str, ...]:
 async def ask_for_gaps(
     wines: Sequence[Wine], run: Run[Deps]
 ) -> tuple[dict[str, Mapping[str, str]], int]:
-    """Return cells for the gaps of wines, by their ids, and how many wines got no answer.
+    """Return what the model says of the gaps, and the number of wines without an answer.
 
-    Each request has a turn's limits.
+    For each wine, by its id, there are the fields that the model fills in, with their texts. The
+    limits of a turn apply to each request, not to all of them together.
     """
     incomplete = [wine for wine in wines if find_gaps(wine)]
-    told: dict[str, Mapping[str, str]] = {}
+    filled_by_id: dict[str, Mapping[str, str]] = {}
     unanswered = 0
     for start in range(0, len(incomplete), WINES_PER_REQUEST):
         batch = incomplete[start : start + WINES_PER_REQUEST]
@@ -124,19 +126,19 @@ async def ask_for_gaps(
         if answer is None:
             unanswered += len(batch)
         else:
-            told |= _read_answer(answer, batch)
-    return told, unanswered
+            filled_by_id |= _read_answer(answer, batch)
+    return filled_by_id, unanswered
 
 
-async def _ask(batch: Sequence[Wine], run: Run[Deps]) -> ToldWines | None:
+async def _ask(batch: Sequence[Wine], run: Run[Deps]) -> GuessedWines | None:
     """Return the answer of the model about some wines, or None if it is not valid."""
     question = "\n".join(_describe_gaps(batch))
     prompt = get_prompt(run, "wine-gaps")
     run = with_instructions(run, prompt, schema=CONTRACT.output.schema_text)
+    # An answer about many wines is longer than an answer to a guest.
     limits = replace(run.limits, answer_tokens=run.limits.answer_tokens_ceiling)
-    response = await generate_agentic_response(
-        question, run=replace(run, limits=limits), contract=CONTRACT
-    )
+    run = replace(run, limits=limits)
+    response = await generate_agentic_response(question, run=run, contract=CONTRACT)
     return response.answer
 
 
@@ -158,16 +160,19 @@ def _shorten(text: str) -> str:
 
 
 def _read_answer(
-    answer: ToldWines, batch: Sequence[Wine]
+    answer: GuessedWines, batch: Sequence[Wine]
 ) -> dict[str, Mapping[str, str]]:
-    """Return the cells that fill a gap, by the ids of the wines."""
-    told: dict[str, Mapping[str, str]] = {}
-    for told_wine in answer.wines:
-        if not 1 <= told_wine.number <= len(batch):
+    """Return the fields that the answer fills in, with their texts, by the ids of the wines."""
+    filled_by_id: dict[str, Mapping[str, str]] = {}
+    for guess in answer.wines:
+        if not 1 <= guess.number <= len(batch):
             continue
-        wine = batch[told_wine.number - 1]
-        cells = told_wine.cells()
-        filled = {field: cells[field] for field in find_gaps(wine) if cells[field]}
+        wine = batch[guess.number - 1]
+        filled: dict[str, str] = {}
+        for field, text in guess.cells().items():
+            is_gap = not getattr(wine, field)
+            if is_gap and text:
+                filled[field] = text
         if filled:
-            told[wine.id] = filled
-    return told
+            filled_by_id[wine.id] = filled
+    return filled_by_id

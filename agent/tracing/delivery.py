@@ -26,7 +26,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 )
 
 from agent import size_limits
-from agent.engine.errors import quoted
+from agent.engine.errors import clip_quote
 from agent.servers import limit_body
 from agent.tracing.encoding import get_trace_encoder
 from agent.tracing.langfuse_project import KEYS, Project, Refused, to_unavailable
@@ -104,7 +104,7 @@ class OtlpServer:
             answer = ExportTraceServiceResponse.FromString(response.content)
         rejected = answer.partial_success
         if rejected.rejected_spans:
-            reason = quoted(rejected.error_message, 200)
+            reason = clip_quote(rejected.error_message, 200)
             raise Refused(
                 f"{self.name} refused {rejected.rejected_spans} spans: {reason}"
             )
@@ -192,7 +192,7 @@ class LangfuseApi(OtlpServer):
         # A server reports a rejected score in a successful response (HTTP 207).
         if isinstance(answer, CreateScoreBatchResults) and answer.rejected:
             reasons = "; ".join(error.message for error in answer.errors)
-            raise Refused(f"Langfuse refused a score: {quoted(reasons, 200)}")
+            raise Refused(f"Langfuse refused a score: {clip_quote(reasons, 200)}")
 
     async def _delete_score(self, score_id: str) -> None:
         async with self.limited_request():

@@ -49,19 +49,21 @@ class TraceEncoder:
     """Encodes recorded traces in OpenTelemetry's format, using a project's Langfuse client."""
 
     def __init__(self, project: Project) -> None:
-        # Our callers log its errors.
+        # The client must not log its errors, because the callers of this class log them.
         logging.getLogger("langfuse").setLevel(logging.CRITICAL)
         service = {"service.name": "sommelier", "service.version": project.version}
-        self._finished = InMemorySpanExporter()
+        self._span_exporter = InMemorySpanExporter()
+        """Holds the spans that the client has ended, until `_take_request`."""
+        public_key, secret_key = project.keys
         self.client = Langfuse(
-            public_key=project.keys[0],
-            secret_key=project.keys[1],
+            public_key=public_key,
+            secret_key=secret_key,
             base_url=project.base_url,
             timeout=CLIENT_SECONDS,
             environment=project.environment,
             release=project.release,
             tracer_provider=TracerProvider(resource=Resource.create(service)),
-            span_exporter=self._finished,
+            span_exporter=self._span_exporter,
         )
         self._lock = Lock()
 
@@ -70,7 +72,9 @@ class TraceEncoder:
         with self._lock:
             try:
                 observed = observe(self.client, trace)
-            finally:  # what is left of a failed trace must not get into the next one
+            finally:
+                # After an error, the spans must be taken too. Otherwise they would be among those
+                # of the next trace.
                 request = self._take_request()
         for span in _spans_of(request):
             # Put back the recorded ids, so that a repeated request replaces these spans.
@@ -79,15 +83,17 @@ class TraceEncoder:
             span.span_id = bytes.fromhex(record.span_id)
             span.parent_span_id = bytes.fromhex(record.parent_id or "")
             _put_back_times(span, [record])
-        return bytes(request.SerializeToString())
+        spans: bytes = request.SerializeToString()
+        return spans
 
     def encode_item(
-        self, item: Any, traces: Sequence[TraceRecord], **experiment: Any
+        self, item: Any, traces: Sequence[TraceRecord], **experiment_fields: Any
     ) -> EncodedItem:
-        """Return an item of a data set as the client records it in an `experiment`.
+        """Return an item of a data set as the client records it in an experiment.
 
-        The task of the item only replays the recorded traces. The item gets the scores of the last
-        trace.
+        `experiment_fields` are further arguments of `run_experiment`, such as the name. The client
+        runs a task for the item. Here this task only replays the recorded traces. The item gets the
+        scores of the last trace.
         """
         observed: dict[str, SpanRecord] = {}
         scores: list[CreateScoreRequest] = []
@@ -106,7 +112,7 @@ class TraceEncoder:
         with self._lock, _propagate(last, unique_tags):
             try:
                 result = self.client.run_experiment(
-                    data=[item], task=replay, **experiment
+                    data=[item], task=replay, **experiment_fields
                 )
             finally:
                 request = self._take_request()
@@ -123,8 +129,8 @@ class TraceEncoder:
     def _take_request(self) -> ExportTraceServiceRequest:
         """Return the spans that have ended since the last call."""
         self.client.flush()
-        finished = self._finished.get_finished_spans()
-        self._finished.clear()
+        finished = self._span_exporter.get_finished_spans()
+        self._span_exporter.clear()
         return encode_spans(finished)
 
 
@@ -156,12 +162,14 @@ def get_trace_encoder(project: Project) -> TraceEncoder:
 def observe(client: Langfuse, trace: TraceRecord) -> dict[str, SpanRecord]:
     """Create an observation for each span of a trace, and return the spans by observation id.
 
-    They are below the current observation, if there is one, and have times of their own.
+    If the client has a current observation, the new observations are below it. They begin and end
+    now, not at the times of the spans.
     """
     observations: dict[str | None, Any] = {}
     observed: dict[str, SpanRecord] = {}
     with _propagate(trace, list(trace.tags)):
         for span in trace.spans:
+            # The client itself starts the observation of the root, which has no parent.
             parent = observations.get(span.parent_id, client)
             observation = parent.start_observation(**_observation_fields(span))
             observations[span.span_id] = observation
@@ -225,6 +233,8 @@ def _status_message(metadata: Mapping[str, Any]) -> str:
     Example: `ModelUnavailable: HTTP 429: Rate limit reached for gpt-4o`.
     """
     errors = list(metadata.get("error_types", ()))
+    # A tool or a check has an "error_type". The span of sending messages has an "error", and the
+    # root repeats it as "send_error".
     for name in ("error_type", "send_error", "error"):
         if metadata.get(name):
             errors.append(metadata[name])
@@ -247,7 +257,9 @@ def _generation_fields(span: SpanRecord) -> dict[str, Any]:
     }
     costs = span.costs
     if span.usage is None:
+        # Nothing was billed, and the total is 0.
         costs = {}
+    # The costs are None if the price of the model is not known. Then Langfuse may know it.
     if costs is not None:
         # Without a total, Langfuse adds up only the costs of `input` and `output`.
         fields["cost_details"] = {"total": sum(costs.values()), **costs}

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from agent.engine.errors import AgentError, quoted
+from agent.engine.errors import AgentError, clip_quote
 from agent.engine.run import Prompt, PromptRef
 from agent.prompts import built_in_prompts, find_prompt_error
 
@@ -71,7 +71,7 @@ def to_unavailable(
         # The list says which parts of the request are invalid.
         if isinstance(body.get("error"), list):
             words = f"{words} {body['error']}"
-        failure = f"{failure}: {quoted(words, 200)}"
+        failure = f"{failure}: {clip_quote(words, 200)}"
     if status in REFUSALS:
         return Refused(failure)
     return Unavailable(f"{failure}; check {check}")
@@ -146,9 +146,7 @@ class ManagedPrompts:
         )
         reason = find_prompt_error(name, prompt.text)
         if reason:
-            refused = (
-                f"prompt {name}: {prompt.ref.origin} is refused: {quoted(reason, 300)}"
-            )
+            refused = f"prompt {name}: {prompt.ref.origin} is refused: {clip_quote(reason, 300)}"
             return f"{refused}; {self.current[name].ref.origin} stays in use"
         self.current[name] = prompt
         return ""

@@ -29,6 +29,8 @@ UserId = Annotated[
 
 PIPE_WIDTH: Final = 400
 """The width of a table in a pipe, in characters. It is large, so that no cell is wrapped."""
+WRONG_USE_STATUS: Final = 2
+"""The exit status if a setting or an argument is missing or wrong."""
 NOISY_LOGGERS: Final = (
     "httpx",
     "httpx2",
@@ -142,7 +144,7 @@ def print_text(text: str, *, error: bool = False) -> None:
 
 
 def fail(reason: str, status: int = 1) -> NoReturn:
-    """Print one line to standard error, and end the command."""
+    """Print one line to standard error, and end the command with an exit status."""
     print_text(f"sommelier: {reason}", error=True)
     raise typer.Exit(status)
 

@@ -6,7 +6,7 @@ One model reads pages and photos of lists, another one fills in what a list lack
 import asyncio
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import Final
 
 from agent.engine.run import Run
 from agent.files import Unreadable, parse_in_process
@@ -15,7 +15,7 @@ from agent.senses.sent_files import render_pages_from, to_data_url
 from agent.sommelier.gaps import ask_for_gaps
 from agent.sommelier.vocabulary import Currency
 from agent.turn import get_deps
-from bot.commands.output import fail, print_text
+from bot.commands.output import WRONG_USE_STATUS, fail, print_text
 from bot.resources import open_resources
 from config import Settings
 from db.wines.lists.importing import (
@@ -31,8 +31,8 @@ from db.wines.lists.profiles.pages import ListPage, read_pages
 PDF_SIGNATURE: Final = b"%PDF"
 PICTURE_SIGNATURES: Final = (b"\xff\xd8\xff", b"\x89PNG", b"RIFF")
 MAX_PAGES: Final = 40
-PAGE_SECONDS: Final = 60
-"""How much processor time a process may use, which draws a few pages of a file."""
+DRAWING_SECONDS: Final = 60
+"""How much processor time a process may use. Each process draws a few pages of a file."""
 
 
 async def read_list(
@@ -42,25 +42,30 @@ async def read_list(
     *,
     asks_model: bool,
 ) -> CatalogueFile:
-    """Return the wines of a file. The model for pictures, if there is one, reads a PDF or a photo.
+    """Return the wines of a file.
 
-    If `asks_model`, the language model fills in what the file lacks.
+    If there is a model for pictures, it reads a PDF or a photo. If `asks_model`, the language model
+    fills in what the file lacks. `currency` is the currency of prices that name none.
 
     Raises:
         CatalogueFileError: the file cannot be read, or is not a wine list.
     """
     data = await asyncio.to_thread(read_list_bytes, file)
     has_pages = data.startswith((PDF_SIGNATURE, *PICTURE_SIGNATURES))
-    if not asks_model and not (has_pages and settings.vision_model):
-        return await read_catalogue_safely(file, currency or "")
+    may_need_model = asks_model or (has_pages and bool(settings.vision_model))
+    if not may_need_model:
+        # To open the resources takes a second.
+        return await read_catalogue_safely(file, currency)
     async with open_resources(settings) as resources:
         run = resources.run
-        if has_pages and VISION in get_deps(run).models:
+        # The model for pictures is missing if its name is set, but no server.
+        has_vision = VISION in get_deps(run).models
+        if has_pages and has_vision:
             pages = await _draw_pages(data)
             reading = read_pages([await _read_page(page, run) for page in pages])
             catalogue = check_reading(reading, source_of(file), currency)
         else:
-            catalogue = await read_catalogue_safely(file, currency or "")
+            catalogue = await read_catalogue_safely(file, currency)
         if asks_model:
             catalogue = await _fill_gaps(catalogue, run)
     return catalogue
@@ -72,21 +77,20 @@ async def _draw_pages(data: bytes) -> Sequence[str]:
         if not data.startswith(PDF_SIGNATURE):
             return [await parse_in_process(to_data_url, data)]
         pages: list[str] = []
-        left_count = 1
-        while left_count:
+        while True:
+            # Arguments for another process are texts or bytes.
+            first_page = str(len(pages))
             next_pages, left_count = await parse_in_process(
-                render_pages_from, data, str(len(pages)), seconds=PAGE_SECONDS
+                render_pages_from, data, first_page, seconds=DRAWING_SECONDS
             )
             pages += next_pages
             if len(pages) + left_count > MAX_PAGES:
-                _refuse(f"has more than {MAX_PAGES} pages; split it")
+                problem = Problem(f"has more than {MAX_PAGES} pages; split it")
+                raise CatalogueFileError(problem)
+            if left_count == 0:
+                return pages
     except Unreadable as error:
         raise CatalogueFileError(Problem(f"cannot be drawn: {error}")) from None
-    return pages
-
-
-def _refuse(reason: str) -> NoReturn:
-    raise CatalogueFileError(Problem(reason)) from None
 
 
 async def _read_page(page: str, run: Run) -> ListPage:
@@ -96,19 +100,22 @@ async def _read_page(page: str, run: Run) -> ListPage:
     async def download() -> str:
         return page
 
-    text = await read_picture(run.for_turn(), download)
-    if text is None:
+    transcription = await read_picture(run.for_turn(), download)
+    if transcription is None:
         return ListPage(is_read=False)
-    return ListPage(text.wines, text.unreadable)
+    return ListPage(transcription.wines, transcription.unreadable)
 
 
 async def _fill_gaps(catalogue: CatalogueFile, run: Run) -> CatalogueFile:
     """Return the list with its gaps filled by the language model."""
     if not run.models:
-        fail("--ask-model needs a model: set OPENAI_API_KEY or OPENAI_BASE_URL", 2)
-    answers, unanswered_count = await ask_for_gaps(catalogue.wines, run)
+        fail(
+            "--ask-model needs a model: set OPENAI_API_KEY or OPENAI_BASE_URL",
+            WRONG_USE_STATUS,
+        )
+    cells_by_id, unanswered_count = await ask_for_gaps(catalogue.wines, run)
     if unanswered_count:
         print_text(
             f"The model gave no answer about {unanswered_count} wines.", error=True
         )
-    return catalogue.with_told(answers)
+    return catalogue.with_cells_of_model(cells_by_id)

@@ -44,7 +44,7 @@ PREVIEW_WINES: Final = 8
 """The number of wines of a list that are shown before it is imported."""
 EXAMPLES: Final = 3
 """The number of examples that are shown of each kind of problem."""
-SHRINKS_STATUS: Final = 3
+CUT_OR_SHRUNK_STATUS: Final = 3
 """The exit status if a file was cut off, or if too much of a list would change."""
 ImportFunction = Callable[[Sessions], Awaitable[ImportReport]]
 
@@ -71,7 +71,7 @@ def import_wines(
     ] = False,
     allow_shrink: Annotated[
         bool,
-        typer.Option("--allow-shrink", help="Import a list of which much is gone."),
+        typer.Option("--allow-shrink", help="Import a list that has lost many wines."),
     ] = False,
     report: Annotated[
         Path | None,
@@ -93,7 +93,7 @@ def import_wines(
     On a terminal you first see how the file was understood. In a pipe, a file with bad rows is
     imported only with --yes. VISION_MODEL reads a PDF or a photo. What a model says is always shown
     before it is written. If the exit status is 3, nothing was imported: the file was cut off, or
-    more than 30 % of the list would be out of stock or change its price by more than half.
+    more than 30 % of its wines would be out of stock or change their price by more than half.
     """
     settings = open_settings()
     is_interactive = sys.stdin.isatty() and not yes
@@ -167,7 +167,10 @@ def _import_or_refuse(file: Path, settings: Settings, add: ImportFunction) -> st
         return _format_report(run_with_database(settings, add))
     except ListShrinks as error:
         reason = f"nothing was imported from {file}: {error}. Is the file whole?"
-        fail(f"{reason} If it is right, import it with --allow-shrink.", SHRINKS_STATUS)
+        fail(
+            f"{reason} If it is right, import it with --allow-shrink.",
+            CUT_OR_SHRUNK_STATUS,
+        )
 
 
 @wines_app.command("list")
@@ -198,7 +201,7 @@ def _refuse(file: Path, problems: Sequence[Problem]) -> NoReturn:
     print_text(f"sommelier: nothing was imported from {file}", error=True)
     print_table(_problem_table(problems), error=True)
     if any(problem.kind == CUT_OFF for problem in problems):
-        raise typer.Exit(SHRINKS_STATUS)
+        raise typer.Exit(CUT_OR_SHRUNK_STATUS)
     raise typer.Exit(1)
 
 
@@ -220,13 +223,15 @@ def _show(catalogue: CatalogueFile) -> None:
         print_text(f"Headings and sheets: {', '.join(catalogue.headings)}")
     if not catalogue.has_allergens:
         typer.echo(
-            "No column tells allergens: sulphites are assumed, egg, milk and fish are not known."
+            "No column tells allergens: all wines are assumed to have sulphites, and nothing is "
+            "known of egg, milk and fish."
         )
     if not catalogue.has_currency:
         typer.echo(
             "No column tells the currency: prices are in EUR; --currency names another."
         )
     shown = catalogue.wines
+    # The owner has to check every wine that a model has read from a picture.
     if catalogue.profile != READ_BY_MODEL:
         shown = shown[:PREVIEW_WINES]
     print_table(_wine_table(catalogue, shown))
@@ -237,11 +242,11 @@ def _show(catalogue: CatalogueFile) -> None:
 
 def _show_facts_of_model(catalogue: CatalogueFile) -> None:
     """Show each fact about a wine that comes from the model and not from the file."""
-    if not catalogue.told:
+    if not catalogue.filled_in:
         return
     rows: list[tuple[str, str]] = []
     for wine in catalogue.wines:
-        fields = catalogue.told.get(wine.id, ())
+        fields = catalogue.filled_in.get(wine.id, ())
         facts = [f"{field}: {wine.field_text(field)}" for field in fields]
         if facts:
             rows.append((wine.label, "; ".join(facts)))
@@ -273,7 +278,7 @@ def _show_derived(catalogue: CatalogueFile) -> None:
     for fields in catalogue.derived.values():
         counts.update(fields)
     if counts:
-        derived = [f"{field} of {count}" for field, count in counts.most_common()]
+        derived = [f"{field} of {count} wines" for field, count in counts.most_common()]
         typer.echo(f"Derived from names and tables: {', '.join(derived)}.")
     unknown = [wine.label for wine in catalogue.wines if not wine.style]
     if unknown:
@@ -371,7 +376,7 @@ def _wine_table(catalogue: CatalogueFile, wines: Sequence[Wine]) -> Table:
 
 def _name_added_fields(catalogue: CatalogueFile, wine: Wine) -> list[str]:
     """Return the fields of a wine that were derived, or that the model gave."""
-    from_model = [f"{field} (model)" for field in catalogue.told.get(wine.id, ())]
+    from_model = [f"{field} (model)" for field in catalogue.filled_in.get(wine.id, ())]
     return [*catalogue.derived.get(wine.id, ()), *from_model]
 
 

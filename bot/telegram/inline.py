@@ -22,6 +22,8 @@ from bot.telegram.chat import AnyHandler, ChatTurn
 from bot.telegram.rate_limit import Limit, RateLimit
 from bot.telegram.render import split_messages
 
+NO_CHAT: Final = 0
+"""The chat of a query, as a turn has it: 0 for a question that belongs to no conversation."""
 MAX_RESULTS: Final = 10
 CACHE_SECONDS: Final = 60
 """How long Telegram may answer the same query of the same user from its cache."""
@@ -31,7 +33,8 @@ USER_LIMITS: Final = (Limit(20, 10),)
 
 def inline_handlers() -> list[AnyHandler]:
     """Return the handler of inline queries."""
-    rate_limit = RateLimit(per_chat=USER_LIMITS, per_group=USER_LIMITS, overall=())
+    # Queries belong to no chat. They are counted by user, whose id is that of their private chat.
+    rate_limit = RateLimit(per_chat=USER_LIMITS, per_group=(), overall=())
     return [InlineQueryHandler(partial(_answer_query, rate_limit))]
 
 
@@ -39,7 +42,7 @@ async def _answer_query(rate_limit: RateLimit, update: Update, turn: ChatTurn) -
     """Answer an inline query with the wines that match it."""
     query = update.inline_query
     # A query beyond the limit stays without an answer: the next letter brings another one.
-    if query is None or not rate_limit.count_if_free(query.from_user.id):
+    if query is None or not rate_limit.count_if_allowed_now(query.from_user.id):
         return
     wines = await _find_wines(turn, query)
     results = [_make_article(index, wine) for index, wine in enumerate(wines)]
@@ -48,15 +51,16 @@ async def _answer_query(rate_limit: RateLimit, update: Update, turn: ChatTurn) -
 
 async def _find_wines(turn: ChatTurn, query: InlineQuery) -> Sequence[Wine]:
     """Return the wines that match a query. A user who must not be offered alcohol gets none."""
-    safety = turn.services.runner.safety
+    safety_service = turn.services.runner.safety
     user_id = query.from_user.id
-    state = await safety.find_state_in_any_chat(query.query, user_id)
-    person = await safety.read_person(0, user_id, state)
+    # The query itself may tell a concern: "wine for a pregnant woman".
+    state = await safety_service.find_state_in_any_chat(query.query, user_id)
+    person = await safety_service.read_person(NO_CHAT, user_id, state)
     if person.safety.forbids_alcohol:
         return ()
     request = parse_query(query.query).model_copy(update={"limit": MAX_RESULTS})
     search = await find_wines(turn.repositories.wines, request, person)
-    return search.wines[:MAX_RESULTS]
+    return search.wines
 
 
 def _make_article(index: int, wine: Wine) -> InlineQueryResultArticle:

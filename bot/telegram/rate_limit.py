@@ -117,7 +117,7 @@ class RateLimit(BaseRateLimiter[Priority]):
         if is_counted and rate_limit_args is None:
             await self._wait_and_count(self._window(chat_id))
         is_optional = is_counted and rate_limit_args == "optional"
-        if is_optional and not self.count_if_free(chat_id):
+        if is_optional and not self.count_if_allowed_now(chat_id):
             raise RetryAfter(timedelta(seconds=1))
         try:
             return await callback(*args, **kwargs)
@@ -140,7 +140,7 @@ class RateLimit(BaseRateLimiter[Priority]):
         while (seconds := chat.paused_until - self._clock()) > CLOCK_TOLERANCE:
             await self._sleep(seconds)
 
-    def count_if_free(self, chat_id: int) -> bool:
+    def count_if_allowed_now(self, chat_id: int) -> bool:
         """Return whether a message may be sent now. If it may, it is counted."""
         chat = self._window(chat_id)
         if chat.queue.locked() or self._overall.queue.locked():

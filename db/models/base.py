@@ -12,7 +12,7 @@ Key = Annotated[
 ]
 TextKey = Annotated[str, mapped_column(primary_key=True)]
 _COUNTER_TYPE: Final = sa.BigInteger().with_variant(sa.Integer, "sqlite")
-Counter = Annotated[int, mapped_column(_COUNTER_TYPE, primary_key=True)]
+CounterKey = Annotated[int, mapped_column(_COUNTER_TYPE, primary_key=True)]
 """A key that the database increments. SQLite does so only if its type is INTEGER."""
 
 

@@ -7,7 +7,7 @@ from typing import Final, Literal
 import sqlalchemy as sa
 from sqlalchemy.orm import Mapped, MappedAsDataclass, mapped_column
 
-from db.models.base import Base, BigInt, Counter, Key, partial_index
+from db.models.base import Base, BigInt, CounterKey, Key, partial_index
 
 Access = Literal["allowed", "blocked"]
 """An admin's decision about a user."""
@@ -58,7 +58,7 @@ class MessageRow(Base):
         sa.UniqueConstraint("turn_id", "role"),
     )
 
-    id: Mapped[Counter]
+    id: Mapped[CounterKey]
     chat_id: Mapped[BigInt]
     role: Mapped[str]
     content: Mapped[str]

@@ -7,10 +7,10 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Mapped, MappedAsDataclass, mapped_column
 
 from agent.turn import STATED_KINDS
-from db.models.base import Base, BigInt, Counter, Key, TextKey, partial_index
+from db.models.base import Base, BigInt, CounterKey, Key, TextKey, partial_index
 
-EXPIRING: Final = sa.text("until IS NOT NULL")
-"""The condition of a partial index. It stays small however large the table is."""
+IS_EXPIRING: Final = sa.text("until IS NOT NULL")
+"""The condition of a partial index. The index stays small however large its table is."""
 
 
 class FactRow(MappedAsDataclass, Base, kw_only=True):
@@ -45,7 +45,7 @@ class ConcernRow(MappedAsDataclass, Base, kw_only=True):
     __tablename__ = "concerns"
     __table_args__ = (
         sa.Index(None, "chat_id"),
-        partial_index("ix_concerns_expiring", "until", where=EXPIRING),
+        partial_index("ix_concerns_expiring", "until", where=IS_EXPIRING),
     )
 
     user_id: Mapped[Key]
@@ -56,15 +56,16 @@ class ConcernRow(MappedAsDataclass, Base, kw_only=True):
 
 
 class TasteRatingRow(MappedAsDataclass, Base, kw_only=True):
-    """A taste of a wine in an answer, and whether the user liked the answer.
+    """A taste, such as dry reds, that the user has rated together with an answer.
 
-    The row stays when its turn is deleted because of its age.
+    If a user rates an answer, each taste of its wines gets a row. The row stays when its turn is
+    deleted because of its age.
     """
 
     __tablename__ = "taste_ratings"
     __table_args__ = (sa.Index(None, "user_id", "at"),)
 
-    id: Mapped[Counter] = mapped_column(init=False)
+    id: Mapped[CounterKey] = mapped_column(init=False)
     user_id: Mapped[BigInt]
     turn_id: Mapped[int | None] = mapped_column(
         sa.ForeignKey("turns.turn_id", ondelete="SET NULL"), index=True
@@ -84,10 +85,10 @@ class ReminderRow(MappedAsDataclass, Base, kw_only=True):
 
 
 class BottleRow(Base):
-    """The bottles of a wine that a user owns or owned. The columns are those of `CellarItem`.
+    """An item of a user's cellar: all bottles of one wine that the user owns or owned.
 
-    `number` tells the user's items apart, from 1 on. `reminded_year` is the last year in which the
-    user was reminded of the item.
+    The columns are described at `CellarItem`, except `at`, the time when the item was stored first.
+    The user sees `number`: their items have the numbers 1, 2 and so on.
     """
 
     __tablename__ = "bottles"
@@ -96,7 +97,7 @@ class BottleRow(Base):
         sa.Index(None, "user_id", "number", unique=True),
     )
 
-    id: Mapped[Counter]
+    id: Mapped[CounterKey]
     user_id: Mapped[BigInt]
     key: Mapped[str]
     wine: Mapped[dict[str, Any]]
@@ -105,6 +106,7 @@ class BottleRow(Base):
     drink_until: Mapped[int | None]
     note: Mapped[str]
     at: Mapped[datetime]
+    # The default was for rows that are older than the column.
     number: Mapped[int] = mapped_column(server_default="0")
     size_ml: Mapped[int | None]
     place: Mapped[str] = mapped_column(server_default="")
@@ -118,7 +120,7 @@ class DrinkRow(Base):
     __tablename__ = "drinks"
     __table_args__ = (sa.Index(None, "user_id", "at"),)
 
-    id: Mapped[Counter]
+    id: Mapped[CounterKey]
     user_id: Mapped[BigInt]
     key: Mapped[str]
     wine: Mapped[dict[str, Any]]
@@ -130,8 +132,8 @@ class DrinkRow(Base):
 class KeptImportRow(MappedAsDataclass, Base, kw_only=True):
     """The items of a file, as JSON, until their user says whether they go into the cellar.
 
-    A user has only one such file at a time. The buttons of a file have its `import_id`, so that
-    those of an earlier file do nothing.
+    A user has only one such file at a time. The buttons under the message about a file have the
+    `import_id` of the file. So a button for an earlier file does nothing.
     """
 
     __tablename__ = "kept_imports"
@@ -144,7 +146,11 @@ class KeptImportRow(MappedAsDataclass, Base, kw_only=True):
 
 
 class UndoableChangeRow(MappedAsDataclass, Base, kw_only=True):
-    """A change of a user's memory, as JSON, that the user can undo. `undo_id` is its turn's id."""
+    """A change of a user's memory, as JSON, that the user can undo.
+
+    The button that undoes the change has its `undo_id`. This is the id of the turn that has made
+    the change.
+    """
 
     __tablename__ = "undoable_changes"
     __table_args__ = (sa.Index(None, "until"),)
@@ -156,9 +162,10 @@ class UndoableChangeRow(MappedAsDataclass, Base, kw_only=True):
 
 
 class ForgottenUserRow(Base):
-    """When a user's data were deleted. Turns that were accepted before store nothing of the user.
+    """The time `at` when a user's data were deleted.
 
-    `user` is the hash of the user in traces, so that the row does not tell who it was.
+    A turn that was accepted before this time, and ends after it, stores nothing about the user.
+    `user` is the hash that stands for the user in traces. So the row does not tell who it was.
     """
 
     __tablename__ = "forgotten_users"

@@ -7,7 +7,7 @@ from typing import Any, Final
 import sqlalchemy as sa
 from sqlalchemy.orm import Mapped, MappedAsDataclass, mapped_column
 
-from db.models.base import Base, BigInt, Counter, Key, TextKey, partial_index
+from db.models.base import Base, BigInt, CounterKey, Key, TextKey, partial_index
 
 UNFINISHED: Final = sa.text("state IN ('waiting', 'answered')")
 NOT_DONE: Final = sa.text("state <> 'done'")
@@ -86,7 +86,7 @@ class OutboxRow(MappedAsDataclass, Base, kw_only=True):
         partial_index("ix_outbox_unsent_without_turn", "id", where=UNSENT_WITHOUT_TURN),
     )
 
-    id: Mapped[Counter] = mapped_column(init=False)
+    id: Mapped[CounterKey] = mapped_column(init=False)
     update_id: Mapped[BigInt | None] = mapped_column(index=True, default=None)
     turn_id: Mapped[int | None] = mapped_column(
         sa.ForeignKey("turns.turn_id", ondelete="CASCADE"), index=True, default=None
@@ -128,7 +128,7 @@ class BroadcastRow(Base):
 
     __tablename__ = "broadcasts"
 
-    id: Mapped[Counter]
+    id: Mapped[CounterKey]
     text: Mapped[str]
     created_by: Mapped[BigInt]
     state: Mapped[str]

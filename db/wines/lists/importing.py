@@ -45,8 +45,8 @@ class CatalogueFile:
     `profile` is the program that made the file, `read_as` the encoding or "a workbook". `columns`
     pairs the name of each column with the field as which it was read, "" if it is unused. `derived`
     has, by the id of a wine, the fields that were guessed because the file does not tell them.
-    `told` has those that a model filled in. `suggestions` has the fields that unused columns look
-    like. `source` is a name that all versions of the list share.
+    `filled_in` has those that a model filled in. `suggestions` has the fields that unused columns
+    look like. `source` is a name that all versions of the list share.
     """
 
     wines: tuple[Wine, ...]
@@ -58,26 +58,26 @@ class CatalogueFile:
     left_out: tuple[LeftOut, ...] = ()
     headings: tuple[str, ...] = ()
     derived: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    told: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    filled_in: dict[str, tuple[str, ...]] = field(default_factory=dict)
     suggestions: dict[str, str] = field(default_factory=dict)
     has_currency: bool = True
 
     @property
     def is_by_model(self) -> bool:
-        """Return whether a model has read the file, or has told something about its wines."""
-        return self.profile == READ_BY_MODEL or bool(self.told)
+        """Return whether a model has read the file, or has filled in facts of its wines."""
+        return self.profile == READ_BY_MODEL or bool(self.filled_in)
 
     @property
     def has_allergens(self) -> bool:
         """Return whether a column of the file tells allergens."""
         return any(field == "allergens" for _, field in self.columns)
 
-    def with_told(
+    def with_cells_of_model(
         self, cells_by_id: Mapping[str, Mapping[str, str]]
     ) -> "CatalogueFile":
-        """Return the file with what a model has told about its wines.
+        """Return the file with the facts that a model has filled in.
 
-        `cells_by_id` has the facts as cells of a list, by the ids of the wines.
+        `cells_by_id` has them as the cells of a list, by the ids of the wines.
         """
         wines: list[Wine] = []
         for wine in self.wines:
@@ -85,8 +85,8 @@ class CatalogueFile:
             for name, cell in cells_by_id.get(wine.id, {}).items():
                 values[name] = read_cell(name, cell)
             wines.append(Wine.model_validate(values))
-        told = {wine_id: tuple(cells) for wine_id, cells in cells_by_id.items()}
-        return replace(self, wines=tuple(wines), told=told)
+        filled_in = {wine_id: tuple(cells) for wine_id, cells in cells_by_id.items()}
+        return replace(self, wines=tuple(wines), filled_in=filled_in)
 
 
 def read_catalogue(path: Path) -> CatalogueFile:
@@ -98,7 +98,9 @@ def read_catalogue(path: Path) -> CatalogueFile:
     return parse_catalogue(read_list_bytes(path), source_of(path))
 
 
-async def read_catalogue_safely(path: Path, currency: str = "") -> CatalogueFile:
+async def read_catalogue_safely(
+    path: Path, currency: Currency | None = None
+) -> CatalogueFile:
     """Return the wines of a file from outside. It is parsed in a process with limits.
 
     `currency` is the currency of prices that name none.
@@ -112,7 +114,7 @@ async def read_catalogue_safely(path: Path, currency: str = "") -> CatalogueFile
             parse_or_list_problems,
             data,
             source_of(path),
-            currency,
+            currency or "",
             seconds=READ_SECONDS,
         )
     except Unreadable as error:
