@@ -216,7 +216,7 @@ def test_another_file_is_refused(tmp_path: Path) -> None:
     contents = {
         "[": "not JSON",
         '{"a": 1}': "not what /export",
-        json.dumps(two): "not that of one",
+        json.dumps(two): "does not belong to a single user",
     }
     for content, reason in contents.items():
         file.write_text(content)

@@ -57,7 +57,7 @@ async def talk(bot_api: BotApi) -> None:
         (like,) = [b["callback_data"] for row in rows for b in row if b["text"] == "👍"]
         bot_api.press(answer, like)
         bot_api.say(f"I am allergic to egg, {word}", chat_id=user)
-        await said(bot_api, "check the label", user)
+        await said(bot_api, "read the label", user)
 
 
 async def people(

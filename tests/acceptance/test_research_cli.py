@@ -82,7 +82,7 @@ def test_find_saves_ten_queries_and_shows_them_as_links(
     assert (done.returncode, done.stderr) == (0, f"Saved the queries to {file}.\n")
     queries = file.read_text("utf-8").splitlines()
     assert len(queries) == len(set(queries)) == 10
-    assert "I cannot search for places myself here" in done.stdout
+    assert "I cannot look up addresses myself here" in done.stdout
     assert all(f". {query} (https://" in done.stdout for query in queries)
     assert done.stdout.count("https://duckduckgo.com/?q=") == 10
 

@@ -56,7 +56,7 @@ def test_variables_of_the_built_in_prompts() -> None:
             "it has {{guest}}; known are {{guest_rules}}, {{schema}}, {{tool_rules}}",
         ),
         ([{"role": "system", "content": "{{schema}}"}], "it is a chat prompt"),
-        (f"{GOOD} \ud800", "it holds a character that no model"),
+        (f"{GOOD} \ud800", "it has a character that cannot be sent to a model"),
         (
             GOOD.ljust(MAX_PROMPT_CHARS + 1, "."),
             "it has 20001 characters, at most 20000 are allowed",
