@@ -35,7 +35,7 @@ from agent.sommelier.sommelier_prompts import (
     WINE_PLACEHOLDER,
     SommelierResponse,
     WineRecommendation,
-    read_prose,
+    read_grounding_text,
     validate_semantic_content,
 )
 from agent.sommelier.unknown_names import NameChecker
@@ -83,7 +83,7 @@ class _AnswerChecker(FigureChecker):
     def allowed_addresses(self) -> frozenset[str]:
         """The addresses in a source or an earlier answer, and the paths of documents."""
         evidence = self.evidence
-        texts = [*evidence.texts, *map(read_prose, evidence.assistant_texts)]
+        texts = [*evidence.texts, *map(read_grounding_text, evidence.assistant_texts)]
         for source in evidence.sources.values():
             if isinstance(source, Chunk):
                 texts.append(source.path)

@@ -33,17 +33,23 @@ from agent.text import split_words
 def render_wine(
     wine: AnyWine,
     description: str,
-    number: str = "",
+    prefix: str = "",
     *,
     user_text: str = "",
     line: BasketLine | None = None,
 ) -> str:
-    """Return the card of a wine as Markdown, with the facts that `user_text` asks for."""
-    facts = [format_facts(wine, find_named_currency([user_text]))]
+    """Return the card of a wine as Markdown, with the facts that `user_text` asks for.
+
+    `prefix` stands before the label, such as "1. ". If the guest needs bottles of the wine, `line`
+    counts them.
+    """
+    usual_facts = format_facts(wine, find_named_currency([user_text]))
+    asked_facts: list[str] = []
     if isinstance(wine, Wine) and not wine.is_own:
-        facts += _format_asked_facts(wine, user_text, line)
+        asked_facts += _format_asked_facts(wine, user_text, line)
     label = escape(get_shown_label(wine))
-    lines = [f"**{number}{label}**", escape(_join_facts(facts))]
+    facts = _join_facts([usual_facts, *asked_facts])
+    lines = [f"**{prefix}{label}**", escape(facts)]
     if line is not None:
         lines.append(escape(format_line(line)))
     lines.append(description)
@@ -56,7 +62,11 @@ def _join_facts(facts: Iterable[str]) -> str:
 
 
 def get_shown_label(wine: AnyWine) -> str:
-    """Return the label of a wine in the current language. Only English says "NV"."""
+    """Return the label of a wine in the current language.
+
+    The label of a wine without a vintage ends with "NV", which only English readers know. Readers
+    of other languages get the title, which has no such mark.
+    """
     if isinstance(wine, Wine) and current_language() != ENGLISH:
         return wine.title
     return wine.label
@@ -65,15 +75,20 @@ def get_shown_label(wine: AnyWine) -> str:
 def _format_asked_facts(
     wine: Wine, user_text: str, line: BasketLine | None
 ) -> Iterator[str]:
-    """Yield the facts that a card has only if the guest asks for them or for several bottles."""
+    """Yield the facts that a card has only if the guest asks for them.
+
+    The stock is also among them if the guest needs a number of bottles (`line`).
+    """
     if asks_for_vegan(user_text):
         yield translate(f"vegan_{wine.vegan}")
     yield from _format_asked_allergens(wine, user_text)
     if line is not None or mentions_kind("stock", user_text):
         yield _format_stock(wine, line)
-    kind = read_request(user_text[:MAX_READ_CHARS]).filters.get("offer")
-    if kind in list(OfferKind) and find_offer(wine, OfferKind(kind)) is None:
-        yield translate("offer_missing", offer=translate(f"offer_{kind}"))
+    asked_offer = read_request(user_text[:MAX_READ_CHARS]).filters.get("offer")
+    if asked_offer not in list(OfferKind):
+        return
+    if find_offer(wine, OfferKind(asked_offer)) is None:
+        yield translate("offer_missing", offer=translate(f"offer_{asked_offer}"))
 
 
 def _format_asked_allergens(wine: Wine, user_text: str) -> Iterator[str]:
@@ -82,12 +97,15 @@ def _format_asked_allergens(wine: Wine, user_text: str) -> Iterator[str]:
     unknown: list[Allergen] = []
     for allergen in find_asked_allergens(user_text):
         if allergen in wine.unknown_allergens:
-            continue  # every card for this guest has these allergens
-        is_in_most = allergen == Allergen.SULPHITES  # so "not known" would say nothing
+            # Every card for this guest says so already.
+            continue
         if allergen in wine.allergens:
             declared.append(allergen)
-        elif not (is_in_most or wine.is_known_to_lack(allergen)):
-            unknown.append(allergen)
+            continue
+        # Nearly all wines contain sulphites, so nobody learns anything from "not known".
+        if allergen == Allergen.SULPHITES or wine.is_known_to_lack(allergen):
+            continue
+        unknown.append(allergen)
     if declared:
         names = ", ".join(_allergen_names(declared))
         yield translate("allergens_declared", names=names)
@@ -142,6 +160,7 @@ def _format_declared_facts(wine: Wine) -> Iterator[str]:
             continue
         if not isinstance(value, int | float):
             value = wine.field_text(name)
+        # A sentence with a number has a singular and a plural, which `count` selects.
         yield translate(f"wine_{name}", value=value, count=value)
 
 
@@ -170,7 +189,8 @@ def format_prices(wine: Wine, currency: Currency | None = None) -> str:
     for offer in offers:
         if offer.price is None:
             continue
-        name = _name_offer(wine, offer, has_size=kind_counts[offer.kind] > 1)
+        has_several_sizes = kind_counts[offer.kind] > 1
+        name = _name_offer(wine, offer, has_several_sizes=has_several_sizes)
         price = format_money(offer.price, offer.currency)
         if wine.is_sample:
             price = f"≈ {price}"
@@ -179,13 +199,18 @@ def format_prices(wine: Wine, currency: Currency | None = None) -> str:
     return " · ".join(prices)
 
 
-def _name_offer(wine: Wine, offer: Offer, *, has_size: bool) -> str:
-    """Return the name of an offer. The first bottle of a wine has no name except its size."""
+def _name_offer(wine: Wine, offer: Offer, *, has_several_sizes: bool) -> str:
+    """Return the name of an offer, such as "Magnum", or "0.75 l" for the usual bottle.
+
+    `has_several_sizes` says whether the wine has another offer of this kind. Then the name tells
+    the size too.
+    """
     is_usual = offer is wine.offers[0] and offer.kind is OfferKind.BOTTLE
     parts: list[str] = []
     if not is_usual:
         parts.append(translate(f"offer_{offer.kind}"))
-    if offer.size_ml is not None and (is_usual or has_size):
+    names_size = is_usual or has_several_sizes
+    if offer.size_ml is not None and names_size:
         parts.append(format_volume(offer.size_ml))
     return " ".join(parts)
 
@@ -235,7 +260,9 @@ def _format_read_facts(wine: ReadWine) -> str:
 
 def translate_country(country: str) -> str:
     """Return the name of a country in the current language, or unchanged if it is unknown."""
-    if current_locale().startswith(ENGLISH):  # the catalogue is in English
+    # Not `current_language`: countries have names also in languages without a catalogue of texts.
+    if current_locale().startswith(ENGLISH):
+        # The wines have English names of countries.
         return country
     name = canonical_name("countries", country)
     if name == "england":  # CLDR has a name for the United Kingdom only

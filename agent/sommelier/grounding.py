@@ -29,7 +29,7 @@ from agent.sommelier.figures import (
     find_years,
 )
 from agent.sommelier.serving import drinking_years
-from agent.sommelier.sommelier_prompts import WINE_PLACEHOLDER, read_prose
+from agent.sommelier.sommelier_prompts import WINE_PLACEHOLDER, read_grounding_text
 from agent.sommelier.sums import BasketSums, KnownAmounts, Sums
 from agent.sommelier.vocabulary import Currency, convert
 
@@ -79,7 +79,9 @@ class FigureChecker:
             self.texts.append(source.source_text)
             if not isinstance(source, Chunk):
                 self.tool_texts.append(source.source_text)
-        earlier_answers = [read_prose(text) for text in evidence.assistant_texts]
+        earlier_answers = [
+            read_grounding_text(text) for text in evidence.assistant_texts
+        ]
         self.texts += earlier_answers
         named_ids = "\n".join(earlier_answers)
         self.shown: list[AnyWine] = []

@@ -219,7 +219,7 @@ class StoredAnswer(BaseModel):
 
 # While an answer forms, each of its drafts is checked against the same earlier answers.
 @lru_cache(64)
-def read_prose(content: str) -> str:
+def read_grounding_text(content: str) -> str:
     """Return the part of an earlier answer against which a new answer is checked.
 
     This is the text around its wines, the ids of the wines, and the total price. The name, price

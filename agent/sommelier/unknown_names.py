@@ -22,7 +22,7 @@ from agent.query_reading.tokens import Token, tokenize
 from agent.sommelier.attachment import AnyWine
 from agent.sommelier.claims import is_affirmed
 from agent.sommelier.queries import WineNames
-from agent.sommelier.sommelier_prompts import WINE_PLACEHOLDER, read_prose
+from agent.sommelier.sommelier_prompts import WINE_PLACEHOLDER, read_grounding_text
 from agent.text import fold, split_words
 
 SMALL_WORDS: Final = frozenset(
@@ -62,7 +62,10 @@ class NameChecker:
     """Compares the names in an answer with those that the evidence has."""
 
     def __init__(self, evidence: Evidence) -> None:
-        texts = [*evidence.user_texts, *map(read_prose, evidence.assistant_texts)]
+        texts = [
+            *evidence.user_texts,
+            *map(read_grounding_text, evidence.assistant_texts),
+        ]
         self._labels: list[frozenset[str]] = []
         self._catalogues: list[WineNames] = []
         for source in evidence.sources.values():

@@ -5,7 +5,7 @@ import csv
 import io
 import sys
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Final, NoReturn
@@ -46,7 +46,6 @@ EXAMPLES: Final = 3
 """The number of examples that are shown of each kind of problem."""
 CUT_OR_SHRUNK_STATUS: Final = 3
 """The exit status if a file was cut off, or if too much of a list would change."""
-ImportFunction = Callable[[Sessions], Awaitable[ImportReport]]
 
 wines_app = typer.Typer(no_args_is_help=True, add_completion=False)
 
@@ -98,33 +97,33 @@ def import_wines(
     settings = open_settings()
     is_interactive = sys.stdin.isatty() and not yes
     with show_status(f"Reading {file}"):
-        catalogue = _read_or_refuse(file, currency, settings, asks_model=ask_model)
+        catalogue = _read_or_end(file, currency, settings, asks_model=ask_model)
     if report:
         write_file(report, _format_csv(catalogue))
-    is_previewed = dry_run or is_interactive
-    if catalogue.problems and not (yes or is_previewed):
-        _refuse(file, catalogue.problems)
-    is_shown = is_previewed or catalogue.is_by_model
-    if is_shown:
-        _show(catalogue)
-    if is_previewed:
+    has_preview = dry_run or is_interactive
+    if catalogue.problems and not has_preview and not yes:
+        # In a pipe nobody can decide about the bad rows.
+        _end_with_problems(file, catalogue.problems)
+    # What a model says is shown even if nobody is asked about it.
+    shows_reading = has_preview or catalogue.is_by_model
+    if shows_reading:
+        _show_reading(catalogue)
+    if has_preview:
         _show_plan(settings, catalogue, without_samples=without_samples)
-    if dry_run or (is_interactive and not _confirm(catalogue)):
+    is_declined = is_interactive and not dry_run and not _confirm(catalogue)
+    if dry_run or is_declined:
         typer.echo("Nothing was imported.")
         return
-
-    async def add(sessions: Sessions) -> ImportReport:
-        return await add_wines(
-            sessions,
+    with show_status(f"Importing {len(catalogue.wines)} wines"):
+        report_of_import = _import_or_end(
+            file,
+            settings,
             catalogue,
             without_samples=without_samples,
             may_shrink=allow_shrink,
         )
-
-    with show_status(f"Importing {len(catalogue.wines)} wines"):
-        imported = _import_or_refuse(file, settings, add)
-    typer.echo(imported)
-    if not is_shown:
+    typer.echo(_format_report(report_of_import))
+    if not shows_reading:
         _show_rest(catalogue)
     samples = run_with_database(settings, count_samples)
     if samples and not without_samples:
@@ -133,7 +132,7 @@ def import_wines(
         )
 
 
-def _read_or_refuse(
+def _read_or_end(
     file: Path,
     currency: Currency | None,
     settings: Settings,
@@ -144,7 +143,7 @@ def _read_or_refuse(
     try:
         return asyncio.run(read_list(file, currency, settings, asks_model=asks_model))
     except CatalogueFileError as error:
-        _refuse(file, error.problems)
+        _end_with_problems(file, error.problems)
 
 
 def _show_plan(
@@ -161,10 +160,23 @@ def _show_plan(
     typer.echo(f"Would be: {_format_report(report)}")
 
 
-def _import_or_refuse(file: Path, settings: Settings, add: ImportFunction) -> str:
+def _import_or_end(
+    file: Path,
+    settings: Settings,
+    catalogue: CatalogueFile,
+    *,
+    without_samples: bool,
+    may_shrink: bool,
+) -> ImportReport:
     """Import a list, and return what was done. If too much would change, end the command."""
+
+    async def add(sessions: Sessions) -> ImportReport:
+        return await add_wines(
+            sessions, catalogue, without_samples=without_samples, may_shrink=may_shrink
+        )
+
     try:
-        return _format_report(run_with_database(settings, add))
+        return run_with_database(settings, add)
     except ListShrinks as error:
         reason = f"nothing was imported from {file}: {error}. Is the file whole?"
         fail(
@@ -196,7 +208,7 @@ def list_catalogue(
     print_table(build_table(["Wine", "Offers", "Changed (UTC)", "Id"], rows))
 
 
-def _refuse(file: Path, problems: Sequence[Problem]) -> NoReturn:
+def _end_with_problems(file: Path, problems: Sequence[Problem]) -> NoReturn:
     """Show why nothing was imported from a file, and end the command."""
     print_text(f"sommelier: nothing was imported from {file}", error=True)
     print_table(_problem_table(problems), error=True)
@@ -215,7 +227,7 @@ def _confirm(catalogue: CatalogueFile) -> bool:
     return typer.confirm(question)
 
 
-def _show(catalogue: CatalogueFile) -> None:
+def _show_reading(catalogue: CatalogueFile) -> None:
     """Show how a file was understood: its columns, its wines, and what is not imported."""
     print_text(f"{catalogue.source}: {catalogue.profile}, read as {catalogue.read_as}")
     print_table(build_table(["Column", "Is"], _describe_columns(catalogue)))
@@ -371,7 +383,7 @@ def _wine_table(catalogue: CatalogueFile, wines: Sequence[Wine]) -> Table:
         ]
         rows.append(row)
     id_column = Column("Id", overflow="fold", style="dim")
-    return build_table(["Wine", "Style", "From", "Offers", "Derived", id_column], rows)
+    return build_table(["Wine", "Style", "From", "Offers", "Added", id_column], rows)
 
 
 def _name_added_fields(catalogue: CatalogueFile, wine: Wine) -> list[str]:

@@ -24,7 +24,7 @@ from bot.telegram.connection import AnyBot
 from bot.telegram.messages import is_addressed, written_message
 from bot.telegram.sender import Button, build_messages
 from bot.turn import Destination, TurnFilter
-from bot.updates.joining import STOPPED_DRAFT, as_int, chat_of, section
+from bot.updates.joining import STOPPED_DRAFT, as_int, chat_of, get_object
 from bot.updates.life import UnreadableUpdate
 from db.changes.chats import AskAdmins, SetReachable
 from db.models import OutboxRow, UpdateRow
@@ -97,7 +97,7 @@ class Dispatcher:
         This needs no check of access: Telegram shows the button only to the user who has asked.
         """
         # The bot gives each draft the id of its turn.
-        turn_id = as_int(section(payload, STOPPED_DRAFT).get("draft_id"))
+        turn_id = as_int(get_object(payload, STOPPED_DRAFT).get("draft_id"))
         running = self.services.runner.running
         await running.stop_everywhere(TurnFilter(chat_id=chat_of(payload), id=turn_id))
 

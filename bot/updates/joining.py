@@ -50,15 +50,15 @@ QUICK_COMMANDS: Final = frozenset({"/new", "/start", "/help", "/settings"})
 
 def chat_of(payload: Payload) -> int:
     """Return the id of the chat of an update, or 0 if it has none."""
-    return as_int(section(message_in(payload), "chat").get("id"))
+    return as_int(get_object(message_in(payload), "chat").get("id"))
 
 
 def sender_of(payload: Payload) -> int | None:
     """Return the id of the user who sent an update, or None if a channel did."""
     for name in payload:
-        part = section(payload, name)
+        part = get_object(payload, name)
         # A reaction has "user" instead of "from".
-        sender = section(part, "from") or section(part, "user")
+        sender = get_object(part, "from") or get_object(part, "user")
         if sender:
             return as_int(sender.get("id")) or None
     return None
@@ -87,7 +87,7 @@ def lane_of(payload: Payload) -> str:
 
 def _command_of(payload: Payload) -> str:
     """Return the first word of a message, without the name of a bot: "/stop" for "/Stop@bot"."""
-    text = section(payload, "message").get("text", "")
+    text = get_object(payload, "message").get("text", "")
     command, _, _ = str(text)[:64].partition(" ")
     without_bot, _, _ = command.partition("@")
     return without_bot.lower()
@@ -95,7 +95,7 @@ def _command_of(payload: Payload) -> str:
 
 def _is_quick_press(payload: Payload) -> bool:
     """Return whether an update is a press on a button that does not ask a question."""
-    press = section(payload, "callback_query")
+    press = get_object(payload, "callback_query")
     if "data" not in press:
         return False
     button, _, _ = str(press["data"]).partition(":")
@@ -125,15 +125,15 @@ def message_in(payload: Payload) -> Payload:
     for kind in KINDS:
         if kind not in payload:
             continue
-        content = section(payload, kind)
+        content = get_object(payload, kind)
         is_press = "data" in content
         if is_press:
-            return section(content, "message")
+            return get_object(content, "message")
         return content
     return {}
 
 
-def section(payload: Payload, name: str) -> Payload:
+def get_object(payload: Payload, name: str) -> Payload:
     """Return the object in a field, or {} if the field is missing or is not an object."""
     value = payload.get(name)
     if isinstance(value, Mapping):
@@ -156,7 +156,7 @@ def is_same_turn(payloads: Sequence[Payload], later: Payload) -> bool:
     group it must follow within `GROUP_SECONDS`, because the user may also write to others there. A
     message that replies to another message joins only messages that reply to the same one.
     """
-    edited = section(later, "edited_message")
+    edited = get_object(later, "edited_message")
     if edited:
         edited_id = _id_of(edited)
         ids = [_id_of(message_in(payload)) for payload in payloads]
@@ -182,12 +182,12 @@ def _id_of(message: Payload) -> int:
 
 
 def _replied_id(message: Payload) -> int:
-    return _id_of(section(message, "reply_to_message"))
+    return _id_of(get_object(message, "reply_to_message"))
 
 
 def may_join(payload: Payload) -> bool:
     """Return whether an update may be one of several in a turn: a text, or a part of an album."""
-    message = section(payload, "message")
+    message = get_object(payload, "message")
     if "media_group_id" in message:
         return True
     text = str(message.get("text") or "")
@@ -196,7 +196,7 @@ def may_join(payload: Payload) -> bool:
 
 def comes_in_parts(payload: Payload) -> bool:
     """Return whether further parts may follow an update: of an album, or forwarded messages."""
-    message = section(payload, "message")
+    message = get_object(payload, "message")
     return "media_group_id" in message or is_forwarded(message)
 
 
@@ -260,7 +260,7 @@ def file_in(message: Payload) -> Payload:
     if isinstance(sizes, list) and sizes:
         largest = sizes[-1]
         return largest if isinstance(largest, Mapping) else {}
-    return section(message, "document")
+    return get_object(message, "document")
 
 
 def _text_of(message: Payload) -> str:

@@ -20,9 +20,9 @@ from bot.updates.joining import (
     INLINE,
     as_int,
     chat_of,
+    get_object,
     is_quick,
     lane_of,
-    section,
     sender_of,
 )
 from bot.updates.life import Lane, UpdateRunner, run_unless
@@ -33,11 +33,15 @@ from db.repositories.inbox import Inbox, Payload
 log = logging.getLogger(__name__)
 
 MAX_TURNS: Final = 64
-"""How many turns this process runs at once. Presses, Stop and quick commands do not count."""
-MAX_INLINE_QUERIES: Final = 32
-"""How many inline queries are answered at once. A query beyond them is dropped.
+"""How many turns this process runs at once.
 
-When its user types the next letter, Telegram sends another query.
+Turns of quick lanes do not count: those of presses, of Stop and of quick commands.
+"""
+MAX_INLINE_QUERIES: Final = 32
+"""How many inline queries are answered at once.
+
+A query beyond them is dropped, and so is a query that arrives before the scheduler is ready. When
+the user types the next letter, Telegram sends another query.
 """
 
 
@@ -69,8 +73,11 @@ class Scheduler:
     _lanes: dict[str, RunningLane] = field(default_factory=dict)
     _inline: set[asyncio.Task[None]] = field(default_factory=set)
     _closing: asyncio.Event = field(default_factory=asyncio.Event)
-    _alone: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """Held by a turn in which a process has died before, so that only one such turn runs."""
+    _dangerous_turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held while a turn runs that may have ended a process in an earlier try.
+
+    So only one such turn runs at once.
+    """
     _slots: asyncio.Semaphore = field(
         default_factory=lambda: asyncio.Semaphore(MAX_TURNS)
     )
@@ -154,6 +161,7 @@ class Scheduler:
         Waiting updates are handled by another replica or after the next start.
         """
         self._closing.set()
+        # Until `ready` is set, the tasks of the lanes only wait for it, and no turn runs.
         if self.running and self.ready.is_set():
             await asyncio.wait(self.running.values(), timeout=grace_seconds)
         tasks = [*self._inline, *self.running.values()]
@@ -172,13 +180,14 @@ class Scheduler:
             return await self._run_first(lane, waiting)
         async with self._slots:
             waiting = await self.update_runner.list_unfinished(lane)
-            if not waiting:
-                return False
-            if waiting[0].tries == 0:
+            # A process may have died in a turn that was tried before.
+            is_dangerous = bool(waiting) and waiting[0].tries > 0
+            if not is_dangerous:
                 return await self._run_first(lane, waiting)
-        # A process may have died in this turn before. Such turns run one after the other. They take
-        # no slots, so that other turns need not wait for them.
-        async with self._alone:
+        # Dangerous turns run one after the other. They take no slots, so that other turns need not
+        # wait for them.
+        async with self._dangerous_turn:
+            # While this turn waited, another process may have run it.
             waiting = await self.update_runner.list_unfinished(lane)
             return await self._run_first(lane, waiting)
 
@@ -192,10 +201,12 @@ class Scheduler:
             if not acquired or self._closing.is_set():
                 return False
 
-            async def run() -> None:
+            lock_is_lost = self.locks.lost(lane.name)
+
+            async def run_turn() -> None:
                 await self.update_runner.run(lane, waiting)
 
-            await run_unless(self.locks.lost(lane.name).wait, run)
+            await run_unless(lock_is_lost.wait, run_turn)
         return True
 
     async def _run_lane(self, lane: Lane) -> None:
@@ -217,12 +228,13 @@ class Scheduler:
 
 def row_of(payload: Payload) -> UpdateRow:
     """Return the row of an update."""
-    message = section(payload, "message") or section(payload, "edited_message")
+    message = get_object(payload, "message") or get_object(payload, "edited_message")
     return UpdateRow(
         update_id=payload["update_id"],
         chat_id=chat_of(payload),
         lane=lane_of(payload),
         payload=dict(payload),
+        # `as_int` returns 0 if there is no id.
         message_id=as_int(message.get("message_id")) or None,
         user_id=sender_of(payload),
     )

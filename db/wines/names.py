@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import UTC, datetime
 from functools import cache
-from itertools import dropwhile, pairwise
+from itertools import pairwise
 from typing import Final
 
 from rapidfuzz import fuzz, process
@@ -27,7 +27,7 @@ from db.wines.name_parts import MentionIndex, SimilarTexts, SpellingIndex
 
 YEARS: Final = range(1900, 2101)
 SHORT_YEAR_DIGITS: Final = 2
-UNNAMED_WORDS: Final = frozenset(
+GENERIC_WORDS: Final = frozenset(
     "wine wines bottle bottles wein weine flasche flaschen vin vins bouteille vino vinos vini "
     "botella bottiglia wijn wijnen fles vinho vinhos garrafa nv anything something any some etwas "
     "irgendwas irgendwelche noch eure eurem quelque chose algo alguno algun alguna ningun qualcosa "
@@ -43,25 +43,27 @@ MAX_EDITS: Final = ((12, 3), (8, 2), (4, 1))
 """How many letters of a misspelt word may differ: 3 in a word of 12 letters or more, and so on."""
 MIN_EDITED_LETTERS: Final = 4
 MIN_COMMON_LETTERS: Final = 4
-"""A shorter common word, such as an article, never tells wines apart."""
+"""A common word of fewer letters, such as an article, never tells wines apart."""
 MIN_SQUEEZED_LETTERS: Final = 7
 """A shorter name is not looked for without its spaces."""
 MIN_SQUEEZED_SCORE: Final = 92
 """How much of a name without spaces must be in the name of a wine, out of 100."""
 MIN_SQUEEZED_SHARE: Final = 0.6
-"""The share of the groups of letters (`db.wines.name_parts`) that such a name must have in common
-with the name of a wine."""
+"""Which share of the groups of letters of such a name must be in the name of a wine.
+
+A group has three letters (`db.wines.name_parts`).
+"""
 MIN_CLOSE_SCORE: Final = 72
 """How similar a name must be to that of a wine to be close to it, out of 100."""
 MIN_CLOSE_SHARE: Final = 0.25
-"""The share of its groups of letters that a name must have in common with a close one."""
+"""Which share of the groups of letters of a name must be in a close name."""
 MIN_TELLING_LETTERS: Final = 5
 MAX_SHARING: Final = 3
 """A name is close to the wines that share one of its words, if they are not more than this.
 
 The word must have at least `MIN_TELLING_LETTERS`.
 """
-MAX_SIMILAR: Final = 30
+MAX_CLOSE: Final = 30
 """How many close names are returned. Filters may leave out most of them."""
 
 NumbersByWord = defaultdict[str, set[int]]
@@ -81,7 +83,7 @@ class NameIndex:
         self._numbers_by_vintage = defaultdict[int | None, set[int]](set)
 
         # In these lists, the item of a wine stands at the wine's number.
-        self._names: list[str] = []
+        self._telling_texts: list[str] = []
         """The telling words of each wine: those that tell it from others."""
         self._squeezed: list[str] = []
         """The same words without spaces."""
@@ -89,7 +91,8 @@ class NameIndex:
         """The telling words of each wine's producer."""
         self._producer_words: list[frozenset[str]] = []
         """All words of each wine's producer."""
-        self._own_parts = MentionIndex()
+        self._mentionable = MentionIndex()
+        """The words of the names and of the producers that a text may mention."""
         for entry in entries:
             self._add_entry(entry)
         self._spellings = SpellingIndex(self._by_any)
@@ -98,25 +101,25 @@ class NameIndex:
     def _add_entry(self, entry: Entry) -> None:
         """Add a wine under the words of its name, its producer, its origin and its grapes."""
         wine = entry.wine
-        own_words = split_words(f"{wine.producer} {wine.name}")
+        name_words = split_words(f"{wine.producer} {wine.name}")
         place_words = split_words(_place_names(wine))
         grape_words = split_words(_grape_names(wine))
-        all_words = list(dict.fromkeys([*own_words, *place_words, *grape_words]))
-        _add_words(self._by_name, own_words, entry.number)
-        _add_words(self._by_place, own_words, entry.number)
+        all_words = list(dict.fromkeys([*name_words, *place_words, *grape_words]))
+        _add_words(self._by_name, name_words, entry.number)
+        _add_words(self._by_place, name_words, entry.number)
         _add_words(self._by_place, place_words, entry.number)
         _add_words(self._by_any, all_words, entry.number)
         self._numbers_by_vintage[wine.vintage].add(entry.number)
 
         telling = _telling_words(all_words)
-        self._names.append(" ".join(telling))
+        self._telling_texts.append(" ".join(telling))
         self._squeezed.append("".join(telling))
 
-        producer = _own_words(wine.producer)
+        producer = _identifying_words(wine.producer)
         self._producers.append(producer)
         self._producer_words.append(frozenset(split_words(wine.producer)))
-        self._own_parts.add(entry.number, producer)
-        self._own_parts.add(entry.number, _own_words(wine.name))
+        self._mentionable.add(entry.number, producer)
+        self._mentionable.add(entry.number, _identifying_words(wine.name))
 
     def find(self, name: str) -> frozenset[int]:
         """Return the numbers of the wines with this name.
@@ -146,13 +149,13 @@ class NameIndex:
             return frozenset()
         return frozenset(self._find_named(words))
 
-    def find_mentioned(self, name: str) -> list[int]:
+    def find_mentioned(self, text: str) -> list[int]:
         """Return the numbers of the wines whose name or producer is a part of a longer text.
 
-        "A bottle called Deseado that I had in Chile" mentions "Deseado". If it mentions several
-        wines, return those of which it has the most words.
+        "A bottle called Deseado that I had in Chile" mentions "Deseado". If the text mentions
+        several names, the name with the most words counts.
         """
-        counts = self._own_parts.count_words(split_words(name))
+        counts = self._mentionable.count_words(split_words(text))
         most = max(counts.values(), default=0)
         return sorted(number for number, count in counts.items() if count == most)
 
@@ -168,19 +171,19 @@ class NameIndex:
         candidates = self._similar.find("".join(telling), MIN_CLOSE_SHARE)
         matches = process.extract(
             " ".join(telling),
-            {number: self._names[number] for number in candidates},
+            {number: self._telling_texts[number] for number in candidates},
             scorer=fuzz.token_set_ratio,
             score_cutoff=MIN_CLOSE_SCORE,
-            limit=MAX_SIMILAR,
+            limit=MAX_CLOSE,
         )
         for _, _, number in matches:
             closest.append(number)
         return list(dict.fromkeys(closest))
 
     def _find_sharing_word(self, words: Sequence[str]) -> list[int]:
-        """Return the wines that have one of these words, if few others have it.
+        """Return the wines that have one of these words, if few wines have this word.
 
-        Those with the longest words come first.
+        The wines with the longest of the words come first.
         """
         sharing: list[int] = []
         for word in sorted(words, key=len, reverse=True):
@@ -210,8 +213,8 @@ class NameIndex:
     def _find_named(self, words: Sequence[str]) -> set[int]:
         """Return the wines with these words.
 
-        Common words are ignored first. Then they choose among the wines that were found: "Weil
-        Riesling" is that of Robert Weil, though "weil" means "because" in German.
+        Common words are ignored at first. Then they choose among the wines that were found. "Weil
+        Riesling" is the Riesling of Robert Weil, though "weil" means "because" in German.
         """
         telling = _telling_words(words)
         found = self._find_words(telling)
@@ -221,7 +224,9 @@ class NameIndex:
             found = self._find_at_end(telling)
         found = self._without_other_estates(telling, found)
         for word in words:
-            is_article = len(word) < MIN_COMMON_LETTERS and word not in UNNAMED_WORDS
+            # Short common words are articles and the like. But "old" or "vin" is in few names, and
+            # may choose among the wines.
+            is_article = len(word) < MIN_COMMON_LETTERS and word not in GENERIC_WORDS
             if word in telling or is_article:
                 continue
             with_word = found & self._by_name.get(word, set())
@@ -245,19 +250,22 @@ class NameIndex:
         return found - others
 
     def _find_at_end(self, words: Sequence[str]) -> set[int]:
-        """Return the wines with the last words of a text, if these contain the wine's producer.
+        """Return the wines whose name and producer stand at the end of a text.
 
-        A guest may say something before the name, in words that no wine has: "je suis à la
-        recherche de Michel Lynch". All words after the producer must be the wine's: "Penfolds Bin
-        707" is not another wine of Penfolds.
+        Before the name, a guest may use words that no wine has: "je suis à la recherche de Michel
+        Lynch". Every word from the first word of a wine on must be in the wine's name. So "Penfolds
+        Bin 707" does not find another wine of Penfolds.
         """
         if not words or words[0] in self._by_any:
             return set()
-        name = list(dropwhile(lambda word: word not in self._by_any, words))
+        name: list[str] = []
+        for word in words:
+            if name or word in self._by_any:
+                name.append(word)
         with_producer: set[int] = set()
         for number in self._find_words(name):
             producer = self._producers[number]
-            if producer and producer <= {*name}:
+            if producer and producer.issubset(name):
                 with_producer.add(number)
         return with_producer
 
@@ -324,13 +332,15 @@ class NameIndex:
         squeezed = "".join(words)
         if len(squeezed) < MIN_SQUEEZED_LETTERS:
             return set()
-        exact: set[int] = set()
+        containing: set[int] = set()
         for number in self._similar.find(squeezed, 1.0):
             if squeezed in self._squeezed[number]:
-                exact.add(number)
-        # Numbers must be equal: "Bin 28" is another wine than "Bin 389".
-        if exact or not squeezed.isalpha():
-            return exact
+                containing.add(number)
+        if containing:
+            return containing
+        if not squeezed.isalpha():
+            # Numbers must be equal: "Bin 28" is another wine than "Bin 389".
+            return set()
         candidates = self._similar.find(squeezed, MIN_SQUEEZED_SHARE)
         matches = process.extract(
             squeezed,
@@ -395,10 +405,11 @@ def _grape_names(wine: Wine) -> str:
     return " ".join(names)
 
 
-def _own_words(text: str) -> frozenset[str]:
-    """Return the telling words of a producer or a name.
+def _identifying_words(text: str) -> frozenset[str]:
+    """Return the telling words of a producer or a name, if a text may mention it.
 
-    Return none for a name such as "Chardonnay", which many wines have.
+    Return none for a name such as "Chardonnay", which many wines have. Another name has at least
+    one long word that is not of a grape or a region.
     """
     words = frozenset(_telling_words(split_words(text)))
     for word in words - _known_words():
@@ -408,7 +419,10 @@ def _own_words(text: str) -> frozenset[str]:
 
 
 def _telling_words(words: Iterable[str]) -> list[str]:
-    """Return the words that tell wines apart: no common words, and no letter as in "l'Opus"."""
+    """Return the words that tell wines apart.
+
+    Common words and single letters, such as the first of "l'Opus", do not.
+    """
     ignored = ignored_words()
     telling: list[str] = []
     for word in words:
@@ -428,4 +442,4 @@ def _known_words() -> frozenset[str]:
 @cache
 def ignored_words() -> frozenset[str]:
     """Return the words that do not tell a wine from others, in all languages."""
-    return UNNAMED_WORDS | all_common_words() | stop_words()
+    return GENERIC_WORDS | all_common_words() | stop_words()
