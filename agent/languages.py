@@ -62,6 +62,12 @@ class Claims(StrictModel):
     unsure: str
     """The words of who does not know, asks, offers to look, or speaks of such wines in general
     ("vegan means"): the sentence affirms nothing."""
+    doubts: str
+    """The words of a condition or doubt, such as "if": their clause affirms nothing."""
+    reassurance: str
+    """The words that say of an allergen that there is none, or that it does no harm."""
+    unsulphured: str
+    """The words that say that no sulphites were added."""
 
 
 class Language(StrictModel):

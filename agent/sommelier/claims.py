@@ -5,7 +5,7 @@ The words of claims are in the table `claims` of each language in `languages/`. 
 claim in other words than those of the table is not found.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Final
 
@@ -31,20 +31,87 @@ SHOP_TOPICS: Final = {"delivery": "delivery", "opening": "hours", "reservation":
 """The kinds of claims about the shop, each with the topic of the passages that may support it."""
 FREE_OF: Final = {f"free of {name}": name for name in Allergen}
 KINDS: Final = (*FREE_OF, *OF_WINES, *SHOP_TOPICS, "safe", "critics")
+CLAUSE_END: Final = pattern(r"[,;:()–—] ?(?:\D|\z)")
+"""The end of a clause: a sign that no digit follows, as in "12,5"."""
+ALLERGY: Final = r"\w*(?:allerg|alerg|intoler)\w*"
+"""A word for an allergy in any language, folded: "Eiallergie", "alérgico"."""
 """The kinds of claims, by their names in the tables."""
 
 
 def find_unfounded_claims(sentence: str, grounds: Grounds) -> list[str]:
     """Return the kinds of claims of a sentence that no source supports, such as "delivery"."""
     text = without_citations(sentence)
-    words = _pad(text)
     table = _find_table(text)
-    if not table or table["unsure"].search(words):
+    if not table or table["unsure"].search(_pad(text)):
         return []
+    clauses = _list_sure_clauses(text, table)
+    words = _pad(" ".join(clauses))
     kinds = [kind for kind in KINDS if table[kind].search(words)]
     if table["negations"].search(words):  # "it contains no egg" is one too
         kinds = [kind for kind in kinds if kind in FREE_OF]
-    return [kind for kind in kinds if not _is_grounded(kind, text, grounds)]
+    unfounded = [kind for kind in kinds if not _is_grounded(kind, text, grounds)]
+    if not unfounded and _reassures(text, clauses, grounds, table):
+        unfounded.append("allergens")
+    return unfounded
+
+
+def _list_sure_clauses(text: str, table: Mapping[str, Pattern]) -> list[str]:
+    """Return the clauses of a sentence that have no word of a condition or doubt."""
+    clauses: list[str] = []
+    start = 0
+    for end in CLAUSE_END.finditer(text):
+        clauses.append(text[start : end.start()])
+        start = end.start() + 1
+    clauses.append(text[start:])
+    return [clause for clause in clauses if not table["doubts"].search(_pad(clause))]
+
+
+def _reassures(
+    text: str, clauses: Iterable[str], grounds: Grounds, table: Mapping[str, Pattern]
+) -> bool:
+    """Return whether a sentence tells a guest with an allergy, unfounded, that all is well.
+
+    "Milk is never used, so serve it without worry" names the allergen or the allergy.
+    """
+    words = _pad(text)
+    is_about_allergies = table["allergy"].search(words) is not None
+    is_about_allergens = table["allergens"].search(words) is not None
+    if not is_about_allergies and not is_about_allergens:
+        return False
+    has_asked = _says("allergens", grounds.user_texts) or _says(
+        "allergy", grounds.user_texts
+    )
+    if not is_about_allergies and not has_asked:
+        return False
+    named = [name for name in Allergen if table[f"name {name}"].search(words)]
+    if _lack_all(named, grounds.wines) or _is_unsulphured(text, grounds):
+        return False
+    for clause in clauses:
+        clause_words = _pad(clause)
+        rest = table["reassurance"].sub(" ", clause_words)
+        if rest != clause_words and not table["negations"].search(rest):
+            return True
+    return False
+
+
+def _lack_all(allergens: Sequence[Allergen], wines: Sequence[AnyWine]) -> bool:
+    """Return whether wines are known to be free of all these allergens; not if none is named."""
+    if not allergens or not wines:
+        return False
+    for wine in wines:
+        if not all(wine.facts.is_known_to_lack(name) for name in allergens):
+            return False
+    return True
+
+
+def _is_unsulphured(sentence: str, grounds: Grounds) -> bool:
+    """Return whether a sentence says that no sulphites were added, and its wines do too."""
+    if not mentions_kind("unsulphured", sentence):
+        return False
+    facts = [mentions_kind("unsulphured", wine.source_text) for wine in grounds.wines]
+    if grounds.is_about_all:
+        return all(facts)
+    return any(facts)
 
 
 def is_affirmed(sentence: str) -> bool:
@@ -53,7 +120,8 @@ def is_affirmed(sentence: str) -> bool:
     if not table:
         return True
     words = _pad(sentence)
-    return not table["negations"].search(words) and not table["unsure"].search(words)
+    rows = ("negations", "unsure", "doubts")
+    return not any(table[row].search(words) for row in rows)
 
 
 def find_asked_allergens(text: str) -> list[Allergen]:
@@ -75,6 +143,8 @@ def _is_grounded(kind: str, sentence: str, grounds: Grounds) -> bool:
     tool.
     """
     wines = grounds.wines
+    if kind == f"free of {Allergen.SULPHITES}" and _is_unsulphured(sentence, grounds):
+        return True
     if kind in FREE_OF:
         return all(wine.facts.is_known_to_lack(FREE_OF[kind]) for wine in wines)
     if kind in OF_WINES:
@@ -162,9 +232,12 @@ def _tables() -> Mapping[str, Mapping[str, Pattern]]:
         table["counts"] = pattern(rf" (?P<count>\d+)(?:{bottles}| {in_stock}) ")
         free_of = any_of["free_of"]
         asked = any_of["asked"]
+        all_names: list[str] = []
         for kind, allergen in FREE_OF.items():
             words = ",".join(_allergen_words(allergen, code))
             name = f"(?:{_alternatives(words)})"
+            all_names.append(name)
+            table[f"name {allergen}"] = pattern(f" {name} ")
             table[kind] = pattern(
                 rf" (?:{free_of}(?: \w+){{0,2}}? {name}|{name} free) "
             )
@@ -172,6 +245,8 @@ def _tables() -> Mapping[str, Mapping[str, Pattern]]:
             asked_after = f"{name}{FEW_WORDS} {asked}"
             both = pattern(f" (?:{asked_before}|{asked_after}) ")
             table[f"asked {allergen}"] = both
+        table["allergens"] = pattern(f" (?:{'|'.join(all_names)}) ")
+        table["allergy"] = pattern(f" {ALLERGY} ")
         tables[code] = table
     return tables
 

@@ -318,6 +318,7 @@ class Grounds:
         self.is_about_all = bool(named)
         self.texts = checker.texts
         self.tool_texts = checker.tool_texts
+        self.user_texts = checker.evidence.user_texts
         self._checker = checker
         self._sentence = sentence
 

@@ -164,3 +164,82 @@ def test_a_vegan_wine_may_be_said_to_lack_egg(sentence: str) -> None:
     for wine in ("vegan", "veganistisch"):
         assert not any(find_problems(said(language, sentence, wine=wine)))
     assert all(find_problems(said(language, sentence, wine="not vegan")))
+
+
+def find_problem_after(
+    asked: str, language: str, sentence: str, **facts: str
+) -> str | None:
+    """Return what is wrong with a sentence in the intro of an answer to what was asked."""
+    wine = CHINON.model_copy(update=facts)
+    answer = SommelierResponse(
+        response_type="recommendation",
+        intro=sentence,
+        wines=[WineRecommendation(wine_id=wine.id)],
+    )
+    with use_language(language):
+        return grounding_problem(answer, Evidence({wine.id: wine}, [asked]))
+
+
+@pytest.mark.parametrize(
+    ("language", "asked", "claim", "honest"),
+    [
+        (
+            "pt",
+            "Sou intolerante ao leite, que espumante posso servir?",
+            "Nos espumantes brutos o leite nunca é usado, por isso pode servi-lo sem preocupação.",
+            "Leia sempre também o rótulo, onde os vestígios de leite têm de estar indicados.",
+        ),
+        (
+            "en",
+            "I can't have milk",
+            "Milk is never used here, so serve it without worry.",
+            "Milk may have been used, so please ask the shop.",
+        ),
+        (
+            "de",
+            "Ich vertrage keine Milch",
+            "Milch wird hier nie verwendet, Sie können ihn bedenkenlos trinken.",
+            "Ob Milch verwendet wurde, ist nicht bekannt.",
+        ),
+        (
+            "es",
+            "soy alérgica al huevo",
+            "Con su alergia al huevo puede beberlo sin problema.",
+            "No consta si lleva huevo, consulte la etiqueta.",
+        ),
+    ],
+)
+def test_a_guest_with_an_allergy_is_not_reassured_without_a_source(
+    language: str, asked: str, claim: str, honest: str
+) -> None:
+    assert find_problem_after(asked, language, claim)
+    assert find_problem_after(asked, language, honest) is None
+
+
+@pytest.mark.parametrize(
+    ("language", "sentence"),
+    [
+        ("es", "También lo tenemos en magnum, por si quieres lucirte de verdad."),
+        ("en", "We have it in magnum, if you want to impress."),
+        ("de", "Es gibt ihn auch als Magnum, wenn Sie glänzen wollen."),
+        ("nl", "Hij is ook als magnum verkrijgbaar, als u indruk wilt maken."),
+    ],
+)
+def test_a_condition_in_another_clause_does_not_excuse_a_claim(
+    language: str, sentence: str
+) -> None:
+    assert all(find_problems(said(language, sentence)))
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Deze is zonder toegevoegde zwavel gebotteld.",
+        "De naam zegt het al: er is geen zwavel aan toegevoegd.",
+    ],
+)
+def test_a_wine_whose_notes_say_so_has_no_sulphites_added(sentence: str) -> None:
+    asked = "Is er een wijn zonder toegevoegde sulfiet?"
+    for notes in ("Bottled unsulphured.", "Vinified without added sulphites."):
+        assert find_problem_after(asked, "nl", sentence, notes=notes) is None
+    assert find_problem_after(asked, "nl", sentence)
