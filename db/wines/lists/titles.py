@@ -15,7 +15,7 @@ OLDEST_IN_TITLE: Final = 1900
 """An earlier year in a title is when the producer was founded: "Weingut seit 1795"."""
 YEAR: Final = pattern(r"\b(?:18|19|20)\d\d\b|['’´`]\d\d\b")
 """A year: "2019", or "'19"."""
-NO_VINTAGE: Final = pattern(
+NON_VINTAGE_WORD: Final = pattern(
     r"(?i)(?:\bN\.?\s?V\b\.?|\bnon[ -]vintage\b|\bo\.?\s?J\b\.?|\bohne jahrgang\b"
     r"|\bsans année\b|\bnon millésimé\b|\bsenza annata\b|\bsin añada\b)"
 )
@@ -23,7 +23,7 @@ NO_VINTAGE: Final = pattern(
 NON_VINTAGE: Final = "NV"
 """What stands in place of the year of a wine without a vintage."""
 YEAR_DIGITS: Final = 4
-SEPARATORS: Final = pattern(r"\s+[-–—|·•/]\s+|\s*\|\s*|,\s+")
+SEPARATOR: Final = pattern(r"\s+[-–—|·•/]\s+|\s*\|\s*|,\s+")
 """What stands between the parts of a title: "Thompson Estate | Chardonnay"."""
 EMPTY_BRACKETS: Final = pattern(r"\(\s*\)|\[\s*\]")
 REPEATED_SEPARATORS: Final = pattern(r"(\s[-–—|]|[,;])[-–—|,;\s]*[-–—|,;]\s*")
@@ -93,7 +93,7 @@ def take_vintage(title: str) -> tuple[str, str]:
             place = match
     if place is None:
         vintage = NON_VINTAGE
-        place = NO_VINTAGE.search(title)
+        place = NON_VINTAGE_WORD.search(title)
     if place is None:
         return title, ""
     return f"{title[: place.start()]} {title[place.end() :]}", vintage
@@ -121,7 +121,7 @@ def _unify_separators(text: str) -> str:
     """Return a title with " - " between its parts, and without empty parts."""
     text = EMPTY_BRACKETS.sub(" ", text)
     parts: list[str] = []
-    for part in SEPARATORS.split(text):
+    for part in SEPARATOR.split(text):
         stripped = part.strip(EDGES)
         if stripped:
             parts.append(stripped)
