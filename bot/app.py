@@ -367,7 +367,7 @@ async def serve(app: App) -> None:
     Raises:
         CannotListen: the address is taken.
     """
-    # Imported here, because FastAPI is slow to import and only needed if HTTP is served.
+    # FastAPI is slow to import, and only needed if HTTP is served.
     from bot.http import server  # noqa: PLC0415
     from bot.http.admin_page import AdminPage  # noqa: PLC0415
     from bot.http.api import Api  # noqa: PLC0415

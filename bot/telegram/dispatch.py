@@ -122,7 +122,10 @@ class Dispatcher:
         return True
 
     async def give_up(self, payload: Payload, turn: ChatTurn, error: str) -> None:
-        """Set an update aside, and tell its user. The turn collects the notice."""
+        """Tell a user that their update is set aside, because it cannot be answered.
+
+        The turn collects this notice.
+        """
         try:
             update = self.parse(payload)
         except UnreadableUpdate:
@@ -135,7 +138,10 @@ class Dispatcher:
             self.services.runner.give_up(turn, question, error)
 
     async def _check_access(self, update: Update, turn: ChatTurn) -> bool:
-        """Return whether the user of an update has access. If not, tell them."""
+        """Return whether the user of an update has access.
+
+        A user without access is told so, except a blocked one.
+        """
         user = update.effective_user
         if user is None:
             return not self.only_allowed
