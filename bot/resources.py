@@ -169,15 +169,15 @@ async def open_resources(settings: Settings) -> AsyncIterator[Resources]:
                 await run_and_log_errors("embedding documents", documents.embed_missing)
 
             await stack.enter_async_context(in_background(embed))
-        models, special = models_of(settings)
-        for model in (*models, *special.values()):
+        models, special_models = models_of(settings)
+        for model in (*models, *special_models.values()):
             stack.push_async_callback(run_shutdown_step, "the model", model.close)
         prompts = await stack.enter_async_context(open_prompts(settings))
         yield Resources(
             sessions=sessions,
             repositories=Repositories(sessions),
             documents=documents,
-            run=run_of(settings, prompts, models, special),
+            run=run_of(settings, prompts, models, special_models),
             shop_name=settings.shop_name,
             has_staff=settings.staff_chat_id is not None,
             finds_places=settings.enable_find,
@@ -199,7 +199,7 @@ def stores_of(settings: Settings, sessions: Sessions) -> Stores:
 def budgets_of(
     settings: Settings, sessions: Sessions, now: Callable[[], datetime] = utc_now
 ) -> DailyBudgets | None:
-    """Return the daily budgets, which do not apply to admins, or None if no budget is set."""
+    """Return the daily budgets, or None if no budget is set. They do not apply to admins."""
     person_requests = settings.budget_person_requests
     total_cost_usd = settings.budget_total_cost_usd
     if person_requests is None and total_cost_usd is None:
@@ -268,7 +268,8 @@ def models_of(settings: Settings) -> tuple[list[LLMService], dict[str, LLMServic
         for name in (settings.llm_model, *settings.llm_fallback_models):
             models.append(model_of(settings, name))
     if settings.server is not None and settings.quotes_model:
-        # Cheaper models leave out fields unless the schema is enforced.
+        # The model of quotes may be a cheap one. Cheap models leave out fields unless the schema is
+        # enforced.
         name = settings.quotes_model
         special["quotes"] = model_of(settings, name, mode="json_schema")
     if settings.vision_model and settings.second_server:
@@ -285,9 +286,10 @@ def model_of(
 ) -> LLMService:
     """Return a model of a server. `server` and `mode` default to those of the language models."""
     server = server or settings.server or Server()
+    mode = mode or settings.response_mode
     return LLMService(
         model=name,
-        dialect=Dialect.of_server(server.base_url, mode or settings.response_mode),
+        dialect=Dialect.of_server(server.base_url, mode),
         timeout_seconds=settings.llm_timeout_seconds,
         **server._asdict(),
     )
@@ -305,12 +307,13 @@ def run_of(
     """
     prices = settings.llm_prices
     for model in models:
-        response = LLMResponse(
+        # A price is found for a response, so this one stands for those of the model.
+        sample_response = LLMResponse(
             model=model.model, usage=TokenUsage(1), base_url=model.base_url
         )
-        if find_price(response, prices) is None:
-            # Its price is not needed yet, but the owner should read its warning at the start.
-            assume_price(response)
+        if find_price(sample_response, prices) is None:
+            # The price is not needed yet. The call warns the owner at the start that it is assumed.
+            assume_price(sample_response)
     limits = Limits(
         structured_output_max_retries=settings.structured_output_max_retries,
         cost_usd=settings.turn_max_cost_usd,

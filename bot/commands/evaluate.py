@@ -63,7 +63,9 @@ FALLBACK: Final = "fallback"
 STARTER_NAME: Final = "starter"
 """The name of the data set of conversations that comes with the bot."""
 LANGFUSE_PREFIX: Final = "langfuse:"
-"""What the name of a data set in Langfuse begins with on the command line."""
+"""On the command line, the name of a data set in Langfuse begins with this."""
+USAGE_STATUS: Final = 2
+"""The exit status if the arguments or the settings do not allow an evaluation."""
 INTERRUPTED_STATUS: Final = 130
 """The exit status after Ctrl+C, as shells use it."""
 
@@ -131,6 +133,7 @@ def run(
         status = INTERRUPTED_STATUS
     results = evaluation.sort_results()
     if not results:
+        # Without results the command has failed, even if it was not interrupted.
         fail("nothing was evaluated", status or 1)
     if settings.langfuse_keys:
         _record(settings, name, evaluation.title, results)
@@ -141,29 +144,40 @@ def run(
 def _choose_models(settings: Settings, models: Sequence[str] | None) -> Sequence[str]:
     """Return the names of the models to evaluate, without repetitions.
 
-    By default this is the configured model, or the fallback if no server is configured. The command
-    fails if a model was named that needs a server, and none is configured.
+    By default this is the configured model, or the fallback if no server is configured. If a named
+    model needs a server and none is configured, end the command.
     """
     if not models:
         models = [FALLBACK]
         if settings.server:
             models = [settings.llm_model]
-    if not settings.server and set(models) != {FALLBACK}:
-        fail("there is no model to evaluate: set OPENAI_API_KEY, or OPENAI_BASE_URL", 2)
+    needs_server = set(models) != {FALLBACK}
+    if needs_server and not settings.server:
+        fail(
+            "there is no model to evaluate: set OPENAI_API_KEY, or OPENAI_BASE_URL",
+            USAGE_STATUS,
+        )
+    # A dict removes repetitions and keeps the order.
     return list(dict.fromkeys(models))
 
 
 def _choose_prompts(
     settings: Settings, sources: Sequence[str] | None
 ) -> Mapping[str, Mapping[str, Prompt]]:
-    """Return the prompts of each source. Without sources, return those of production under ""."""
+    """Return the prompts of each source, by the source.
+
+    Without sources, return the prompts of production. Their source is "".
+    """
     if not sources:
         return {"": fetch_production_prompts(settings)}
     return {source: read_prompts(settings, source) for source in sources}
 
 
 def label_variant(model: str, source: str) -> str:
-    """Return the name of a variant in reports: its model, and the source of its prompts if any."""
+    """Return the name of a variant in reports, such as "gpt-5 · sommelier@3".
+
+    It has the model and the source of the prompts. If `source` is "", it has only the model.
+    """
     if not source:
         return model
     return f"{model} · {source}"
@@ -172,7 +186,8 @@ def label_variant(model: str, source: str) -> str:
 def read_cases(settings: Settings, name: str, limit: int | None) -> Sequence[EvalCase]:
     """Return the conversations of a file or of a data set in Langfuse.
 
-    With a `limit`, return that many, evenly spread over all. The command fails if there are none.
+    With a `limit`, return at most that many, evenly spread over all. If there are no conversations,
+    end the command.
     """
     try:
         if name.startswith(LANGFUSE_PREFIX):
@@ -182,18 +197,22 @@ def read_cases(settings: Settings, name: str, limit: int | None) -> Sequence[Eva
         else:
             cases = read_conversations(Path(name))
     except DatasetError as error:
-        fail(str(error), 2)
+        fail(str(error), USAGE_STATUS)
     if not cases:
-        fail(f"{name} has no conversations", 2)
+        fail(f"{name} has no conversations", USAGE_STATUS)
     if limit is None or limit >= len(cases):
         return cases
+    # Of 10 conversations with a limit of 4, these are the ones at 0, 2, 5 and 7.
     return [cases[number * len(cases) // limit] for number in range(limit)]
 
 
 def _read_langfuse(settings: Settings, name: str) -> list[EvalCase]:
-    """Return the conversations of a data set in Langfuse. If it cannot be read, fail."""
+    """Return the conversations of a data set in Langfuse.
+
+    If the data set cannot be read, end the command.
+    """
     if not settings.langfuse_keys:
-        fail(NO_KEYS, 2)
+        fail(NO_KEYS, USAGE_STATUS)
     try:
         items = items_of(trace_encoder(settings), name)
     except Exception as error:
@@ -229,8 +248,9 @@ class Bench:
     def sommelier(self, model: str) -> Sommelier:
         """Return the sommelier for a model.
 
-        It does not search for places: searches cost money, and their results change daily.
+        It does not search for places, because searches cost money and their results change daily.
         """
+        # Whether a model counts as small depends on its name in the settings.
         settings = self.settings.model_copy(update={"llm_model": model})
         return Sommelier(
             uses_small_model=settings.is_small,
@@ -249,34 +269,38 @@ class Evaluation:
     prompts_by_source: Mapping[str, Mapping[str, Prompt]]
     cases: Sequence[EvalCase]
     results: list[Result] = field(default_factory=list)
-    """The results so far, in the order in which the answers came."""
+    """The results so far, in the order in which the answers arrived."""
 
     async def answer_all(self, bench: Bench, concurrency: int) -> None:
-        """Collect the results, and meanwhile show on the terminal how many there are."""
+        """Collect the results, and show on the terminal how many there are so far."""
         variants: list[Variant] = []
         for model in self.models:
             for source, prompts in self.prompts_by_source.items():
                 variants.append(bench.variant(model, source, prompts))
-        count = len(variants) * len(self.cases)
+        result_count = len(variants) * len(self.cases)
         answers = evaluate(
             variants, self.cases, title=self.title, concurrency=concurrency
         )
         with Console(stderr=True).status("Asking") as status:
             async for result in answers:
                 self.results.append(result)
-                status.update(f"{len(self.results)} of {count} answered")
+                status.update(f"{len(self.results)} of {result_count} answered")
 
     def sort_results(self) -> list[Result]:
         """Return the results by variant, and by case within a variant."""
-        by_place = {(result.variant, result.case.id): result for result in self.results}
-        in_order: list[Result] = []
+        result_by_key: dict[tuple[str, str], Result] = {}
+        for result in self.results:
+            result_by_key[result.variant, result.case.id] = result
+        sorted_results: list[Result] = []
         for model in self.models:
             for source in self.prompts_by_source:
                 label = label_variant(model, source)
                 for case in self.cases:
-                    if (label, case.id) in by_place:
-                        in_order.append(by_place[label, case.id])
-        return in_order
+                    key = (label, case.id)
+                    # An interrupted evaluation has no results for some cases.
+                    if key in result_by_key:
+                        sorted_results.append(result_by_key[key])
+        return sorted_results
 
 
 @asynccontextmanager
@@ -306,13 +330,16 @@ def _record(
     dataset = f"sommelier-{Path(name).stem}"
     if is_in_langfuse:
         dataset = name.removeprefix(LANGFUSE_PREFIX)
-    items = {result.case.id: to_item(dataset, result.case) for result in results}
+    # Several variants answer the same case, which is stored as one item.
+    item_by_case_id = {
+        result.case.id: to_item(dataset, result.case) for result in results
+    }
     traces_by_variant: dict[str, dict[str, Sequence[TraceRecord]]] = {}
     for result in results:
         if is_in_langfuse:
             item_id = result.case.item_id
         else:
-            item_id = items[result.case.id]["id"]
+            item_id = item_by_case_id[result.case.id]["id"]
         traces = [masking.mask_trace(trace) for trace in result.traces]
         traces_by_variant.setdefault(result.variant, {})[item_id] = traces
 
@@ -323,7 +350,7 @@ def _record(
     try:
         encoder = trace_encoder(settings)
         if not is_in_langfuse:
-            put_items(encoder, dataset, items.values(), masking)
+            put_items(encoder, dataset, item_by_case_id.values(), masking)
         recorded = asyncio.run(record(encoder))
     except Exception as error:
         log.warning("This run is not recorded: %s", to_unavailable(error))
@@ -340,8 +367,11 @@ def _report_recorded(recorded: Recorded, lost: int) -> None:
     typer.echo(f"Langfuse: {counts}, see {recorded.url}", err=True)
     refused = recorded.refused
     if refused:
-        text = "%d items and scores are not recorded, the last: %s"
-        log.warning(text, len(refused), refused[-1])
+        log.warning(
+            "%d items and scores are not recorded, the last: %s",
+            len(refused),
+            refused[-1],
+        )
 
 
 def _report(title: str, results: Sequence[Result], save: Path | None) -> None:

@@ -1,12 +1,12 @@
 """Show buttons under answers: follow-ups, proposed tool calls, facts and concerns of the user.
 
-The data of a button hold all that its handler needs, so buttons work after a restart.
+The data of a button contain all that its handler needs, so buttons work after a restart.
 
-Presses that are too old, repeated, or made by other users change nothing: the stored turn of the
-answer says whose buttons they are, and the commit of a press stores that the button was pressed.
+Presses that are too old, repeated, or made by other users change nothing. The stored turn of the
+answer tells whose buttons they are. The commit of a press stores that the button was pressed.
 
-A proposed tool call stands in the message, and the button has a digest of the call. So only a call
-that the user saw can run.
+The text of a message shows each proposed tool call, and its button contains a digest of the call.
+So only a call that the user has seen can run.
 """
 
 import hashlib
@@ -75,6 +75,8 @@ STAFF_TOPICS: Final = frozenset({"delivery", CONTACT})
 MAX_LABEL_CHARS: Final = 40
 MAX_SUGGESTED_FACTS: Final = 3
 MAX_OPENED_BUTTONS: Final = 3
+DIGEST_CHARS: Final = 32
+"""The length of the digest of a proposed call. A whole SHA-256 is too long for a button's data."""
 
 
 def buttons_below(
@@ -97,18 +99,23 @@ def buttons_below(
         *_memory_buttons(reply),
         *_follow_up_buttons(question, reply),
     ]
+    # Nobody is asked to rate a text of the safety rules.
     if reply.outcome != "help":
         rows += rating_buttons(turn.id)
     return tuple(rows)
 
 
 def _shop_buttons(reply: Reply, links: CountedLinks | None) -> ButtonRows:
-    """Return a button for each card whose wine has a page in the shop, with the card's number."""
+    """Return a button for each card whose wine has a page in the shop.
+
+    Its label begins with the number of the card.
+    """
     buttons: list[Button] = []
     for number, wine in enumerate(reply.wines, start=1):
         if not isinstance(wine, Wine) or not wine.link:
             continue
-        name = " ".join(strip_invisible(wine.name).split())
+        words = strip_invisible(wine.name).split()
+        name = " ".join(words)
         label = clip(f"🛒 {number}. {name}", MAX_LABEL_CHARS)
         address = wine.link
         if links is not None:
@@ -119,6 +126,7 @@ def _shop_buttons(reply: Reply, links: CountedLinks | None) -> ButtonRows:
 
 def _staff_button(turn: Turn, question: Question, reply: Reply) -> ButtonRows:
     """Return the button that asks the shop, if the bot has no answer or cannot act itself."""
+    # This is empty if the user cannot ask the shop.
     button = ask_shop_button(turn)
     if reply.outcome == "help" or not button:
         return ()
@@ -157,13 +165,16 @@ def _opened_buttons(turn: Turn, reply: Reply) -> ButtonRows:
 def _follow_up_buttons(question: Question, reply: Reply) -> ButtonRows:
     """Return the follow-up buttons of an answer.
 
-    There are none if the answer shows no wines for sale, or any that were read from a picture. An
-    answer to "Why?" has no "Why?" button, and if all wines are dry, there is no "Drier" button.
+    There are none if the answer shows no wines for sale, or if it shows wines that were read from a
+    picture. An answer to "Why?" has no "Why?" button. If all wines are dry, there is no "Drier"
+    button.
     """
     if question.kind not in ("chat", "label"):
         return ()
     wines = [wine for wine in reply.wines if isinstance(wine, Wine)]
-    if len(wines) < len(reply.wines) or all(wine.is_own for wine in wines):
+    shows_read_wines = len(wines) < len(reply.wines)
+    shows_wines_for_sale = not all(wine.is_own for wine in wines)
+    if shows_read_wines or not shows_wines_for_sale:
         return ()
     offered = list(FollowUp)
     if find_follow_up(question.text) is FollowUp.WHY:
@@ -192,9 +203,8 @@ async def _run_follow_up(update: Update, turn: ChatTurn) -> None:
         return
     await acknowledge(query)
     remove_buttons(query, turn, prefix)
-    await answer_in_chat(
-        turn, turn.make_question(translate(f"wish_{name}")), message.message_id
-    )
+    question = turn.make_question(translate(f"wish_{name}"))
+    await answer_in_chat(turn, question, replied_answer_id=message.message_id)
 
 
 async def _is_in_history(query: CallbackQuery, turn: ChatTurn) -> bool:
@@ -203,7 +213,10 @@ async def _is_in_history(query: CallbackQuery, turn: ChatTurn) -> bool:
     if answered is None:
         return False
     messages = await turn.repositories.messages.list_recent(
-        turn.chat_id, 1, thread_id=turn.thread_id, last_turn_id=answered.turn_id
+        turn.chat_id,
+        limit=1,
+        thread_id=turn.thread_id,
+        last_turn_id=answered.turn_id,
     )
     return any(stored.turn_id == answered.turn_id for stored in messages)
 
@@ -220,7 +233,7 @@ def _tool_buttons(reply: Reply) -> ButtonRows:
 def _digest(proposal: Proposal) -> str:
     """Return a hash of a proposed call. It is short enough for the data of a button."""
     call = f"{proposal.tool_name} {proposal.arguments}"
-    return hashlib.sha256(call.encode()).hexdigest()[:32]
+    return hashlib.sha256(call.encode()).hexdigest()[:DIGEST_CHARS]
 
 
 async def _run_proposed(servers: McpServers, update: Update, turn: ChatTurn) -> None:
@@ -237,8 +250,8 @@ async def _run_proposed(servers: McpServers, update: Update, turn: ChatTurn) -> 
     remove_buttons(query, turn)
 
     async def make_reply(run: Run) -> Reply:
-        # An interrupted try has begun this call. Whether the tool has acted is unknown, so the call
-        # is not repeated.
+        # If an interrupted try has begun this call, nobody knows whether the tool has acted. So the
+        # call is not repeated.
         if turn.calls.earlier:
             text = translate("tool_uncertain", tool=escape(proposal.tool_name))
             return Reply(text=text, outcome="failed")
@@ -281,6 +294,7 @@ def _help_buttons(turn: Turn, reply: Reply) -> ButtonRows:
         return numbers_button()
     if reply.safety_action not in PRIVATE_ACTIONS:
         return ()
+    # Only a `ChatTurn` knows the name of the bot, which the link contains.
     if turn.is_group and isinstance(turn, ChatTurn):
         address = f"https://t.me/{turn.bot_name}?start={NUMBERS_PARAMETER}"
         return ((Button(translate("in_private_button"), address),),)
@@ -291,17 +305,17 @@ def _concern_button(reply: Reply) -> ButtonRows:
     """Return the button with which the user retracts or confirms a concern of this turn."""
     concern = most_serious_concern(reply.concerns)
     if concern == "crisis" or reply.safety_action is SafetyAction.NUMBERS:
-        label = "misunderstood_button"
+        label_id = "misunderstood_button"
         value: str = MISUNDERSTOOD
     elif "dependence" in reply.stored_concerns:
-        label = "not_dependent_button"
+        label_id = "not_dependent_button"
         value = NOT_DEPENDENT
     elif concern and reply.outcome != "help":
-        label = "concern_keep_button"
+        label_id = "concern_keep_button"
         value = concern
     else:
         return ()
-    return ((Button(translate(label), f"{CONCERN}{value}"),),)
+    return ((Button(translate(label_id), f"{CONCERN}{value}"),),)
 
 
 async def _show_numbers(update: Update, turn: ChatTurn) -> None:
@@ -312,10 +326,12 @@ async def _show_numbers(update: Update, turn: ChatTurn) -> None:
 
 
 def _memory_buttons(reply: Reply) -> ButtonRows:
-    """Return the buttons that undo the changes of a turn, or remember the facts it suggests."""
+    """Return the button that undoes a change of a turn, and those that store suggested facts."""
     undo_id = 0
     for change in reply.changes:
-        undo_id = undo_id or change.undo_id
+        if change.undo_id:
+            undo_id = change.undo_id
+            break
     buttons: list[Button] = []
     for fact in reply.suggested_facts:
         data = f"{REMEMBER}{fact.kind}:{fact.value}"
@@ -333,9 +349,10 @@ def undo_button(undo_id: int) -> ButtonRows:
 
 
 async def _undo(update: Update, turn: ChatTurn) -> None:
-    """Undo a change, if it is one of this user's and was not undone yet."""
+    """Undo a change of this user's memory, if it was not undone yet."""
     query = press_of(update)
-    undo_id = parse_id(split_data(query, 1)[0])
+    (stored_id,) = split_data(query, 1)
+    undo_id = parse_id(stored_id)
     user_id = query.from_user.id
     if await turn.repositories.memory.find_undoable(user_id, undo_id) is None:
         await acknowledge(query, translate("nothing_to_undo"))

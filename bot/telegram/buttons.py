@@ -69,10 +69,10 @@ async def claim_press(
 ) -> Message | None:
     """Claim a press for this turn, and return the message of the button.
 
-    A press may be carried out by the user whose question the message answers, and only once. If it
-    may not, show the reason and return None. `action` names what may be done once below a message:
-    this button by default, or a group of buttons. Whose button it is says the stored turn, not the
-    data of the button, which a client can forge.
+    A press may be carried out only by the user whose question the message answers, and only once.
+    Otherwise show the reason and return None. `action` names what may be done once below a message:
+    this button by default, or a group of buttons. The stored turn tells whose button it is, because
+    a client can forge the data of the button.
     """
     answered = await find_answered_turn(query, turn)
     if answered is None or not isinstance(query.message, Message):

@@ -144,9 +144,10 @@ class ChatTurn(Turn):
         kind: TurnKind = "chat",
         transcribe: Transcribe | None = None,
     ) -> Question:
-        """Return a question of this turn. `text` is without the name of a command.
+        """Return a question of this turn.
 
-        The trace shows a command as it was typed.
+        If the user typed a command, `text` is only what follows the name of the command. The trace
+        shows the whole command.
         """
         trace_input = text
         if self.message_text.startswith("/"):
@@ -161,7 +162,7 @@ class ChatTurn(Turn):
     async def load_facts(self) -> Sequence[Fact]:
         """Return the facts about the user that were stored when the turn began.
 
-        There are none where the turn has no memory.
+        If the turn has no memory, return no facts.
         """
         if self.facts is not None:
             return self.facts
@@ -171,7 +172,10 @@ class ChatTurn(Turn):
         return self.facts
 
     def reply(self, markdown: str, buttons: ButtonRows = ()) -> None:
-        """Collect a reply to the update, with buttons under its last message."""
+        """Collect a reply to the update, with buttons under its last message.
+
+        If the update has no chat to reply in, do nothing.
+        """
         if self.to is not None:
             self.send(self.to, markdown, buttons)
 
@@ -201,7 +205,7 @@ class ChatTurn(Turn):
             self.messages.append(edit)
 
     def claim(self, message: Message, action: str) -> None:
-        """Claim a button, so that the commit stores this turn only if no earlier press did that."""
+        """Claim a button. The commit stores this turn only if no earlier press has claimed it."""
         self.commit.press = Press(message.chat.id, message.message_id, action)
 
     def show(self, question: Question, reply: Reply, *, has_buttons: bool) -> None:
@@ -288,7 +292,7 @@ async def ask_agent(
 ) -> Reply:
     """Return the answer to a text, which may be about a picture.
 
-    Without a new picture, the text may still be about the latest ones of the conversation.
+    Without a new picture, the text may still be about earlier pictures of the conversation.
     """
     attachment = new_attachment or attachment_in(history)
     return await turn.services.answerer.answer(text, run, attachment, history=history)
@@ -359,13 +363,14 @@ def on_message(only: BaseFilter, handle: Handle) -> AnyHandler:
 
 def attachment_in(history: Sequence[StoredMessage]) -> Attachment | None:
     """Return what the last pictures of a conversation show, or None if there were none."""
-    stored = ""
+    last_attachment = ""
     for message in history:
-        stored = message.attachment or stored
-    if not stored:
+        if message.attachment:
+            last_attachment = message.attachment
+    if not last_attachment:
         return None
     try:
-        attachment = Attachment.model_validate_json(stored)
+        attachment = Attachment.model_validate_json(last_attachment)
     except ValidationError:
         # An earlier release stored it in another form.
         return None
@@ -379,15 +384,19 @@ def as_visible_to(
 
     The messages and pictures of other users are hidden, except those of the turn replied to.
     """
-    is_visible = message.role == "assistant" or message.user_id == user_id
+    is_from_bot = message.role == "assistant"
+    is_from_user = message.user_id == user_id
     is_replied_to = replied_turn_id is not None and message.turn_id == replied_turn_id
-    if is_visible or is_replied_to:
+    if is_from_bot or is_from_user or is_replied_to:
         return message
     return replace(message, content=HIDDEN_MESSAGE, attachment="")
 
 
 async def set_language_of_turn(update: Update, turn: ChatTurn) -> None:
-    """Set the language of the replies. If the user's written language is new, collect it."""
+    """Set the language of the replies.
+
+    If the user writes in another language than before, collect this as a new value of the setting.
+    """
     user = update.effective_user
     app_language: str | None = None
     if user is not None:
@@ -397,18 +406,20 @@ async def set_language_of_turn(update: Update, turn: ChatTurn) -> None:
     if user is None or is_overheard(update):
         return
     settings = get_chosen_settings(await turn.load_facts())
-    stored = settings.get(WRITTEN_LANGUAGE_KEY)
-    known = language_written(update) or stored
-    written = known or current_language()
-    chosen = settings.get(CHOSEN_LANGUAGE_KEY, AS_WRITTEN)
-    if chosen != AS_WRITTEN:
-        set_language(chosen, is_chosen=True)
-    elif known:
-        set_language(known)
-    # If nothing is known, the language of the app stays, even one that has no catalogue.
+    stored_language = settings.get(WRITTEN_LANGUAGE_KEY)
+    last_language = language_written(update) or stored_language
+    # This is read before the language is set below, while it is still that of the app.
+    new_value = last_language or current_language()
+    chosen_language = settings.get(CHOSEN_LANGUAGE_KEY, AS_WRITTEN)
+    if chosen_language != AS_WRITTEN:
+        set_language(chosen_language, is_chosen=True)
+    elif last_language:
+        set_language(last_language)
+    # Otherwise the language of the app stays, even if it has no catalogue.
     # English is not stored for a user without the setting, because it is the default.
-    if written != (stored or ENGLISH):
-        store_setting(turn, settings, WRITTEN_LANGUAGE_KEY, written)
+    old_value = stored_language or ENGLISH
+    if new_value != old_value:
+        store_setting(turn, settings, WRITTEN_LANGUAGE_KEY, new_value)
 
 
 def store_setting(
@@ -417,8 +428,12 @@ def store_setting(
     name: str,
     value: str,
 ) -> None:
-    """Collect a new value of a setting of the user. `settings` are the current values."""
-    if not turn.has_memory or value == settings.get(name):
+    """Collect a new value of a setting of the user. `settings` are the current values.
+
+    If the turn has no memory or the value is the current one, do nothing.
+    """
+    is_unchanged = value == settings.get(name)
+    if is_unchanged or not turn.has_memory:
         return
     removed: tuple[Fact, ...] = ()
     if name in settings:

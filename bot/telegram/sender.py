@@ -126,6 +126,7 @@ class Sender:
                 continue
             result = await self._deliver_message(message, hold)
             is_failed = _ends_message(result)
+            # A change of buttons is no part of the answer, so its result does not count.
             if message.kind != "buttons":
                 delivery += result
         if delivery.error:
@@ -143,17 +144,21 @@ class Sender:
         too, send an apology.
         """
         began_ns = time.time_ns()
-        delivery = last = await self._send_with_retries(message, hold)
-        if message.turn_id is not None and not message.follows and message.file is None:
-            for html in (to_plain_html(message.html), translate("apology")):
-                if last.error != "rejected":
+        last_result = await self._send_with_retries(message, hold)
+        delivery = last_result
+        is_answer = message.turn_id is not None and message.file is None
+        if is_answer and not message.follows:
+            for simpler_html in (to_plain_html(message.html), translate("apology")):
+                if last_result.error != "rejected":
                     break
-                message.html = html
+                # Telegram may have rejected any of these parts, so all of them are left out.
+                message.html = simpler_html
                 message.buttons = []
                 message.edits = None
                 message.picture = ""
-                last = await self._send_with_retries(message, hold)
-                delivery += last
+                last_result = await self._send_with_retries(message, hold)
+                delivery += last_result
+        # Only the texts that have reached the chat belong to the result.
         texts: tuple[str, ...] = ()
         if delivery.message_ids and message.html:
             texts = (message.html,)
@@ -163,7 +168,7 @@ class Sender:
         )
 
     async def _record(self, message: OutboxRow, delivery: Delivery) -> None:
-        """Store the result of a delivery. After a failure, skip the parts that continue it."""
+        """Store the result of sending a message. After a failure, skip its further parts."""
         if delivery.message_ids:
             message.message_id = delivery.message_ids[0]
             message.error = None
@@ -191,42 +196,49 @@ class Sender:
         Raises:
             TurnTaken: another process has taken over the turn, and sends the message.
         """
-        kind: DeliveryError = "network"
+        # This is reported if every request is answered with the new id of a migrated chat.
+        error_kind: DeliveryError = "network"
         for tries in range(1, MAX_TRIES + 1):
             await self.rate_limit.wait(message.chat_id, counts=_is_counted(message))
+            # The wait may have been long, so the hold is checked only after it.
             if not await hold.is_current():
                 raise TurnTaken
             try:
-                return Delivery((await self._request(message),), tries)
+                message_id = await self._request(message)
             except ChatMigrated as error:
                 await self._redirect(message, error.new_chat_id)
                 continue
             except TelegramError as error:
-                kind = classify_error(error)
-            if kind == "unreachable":
+                error_kind = classify_error(error)
+            else:
+                return Delivery((message_id,), requests=tries)
+            if error_kind == "unreachable":
                 await self._store(self.outbox.set_unreachable, message.chat_id)
-            if not _may_try_again(message, kind):
-                return Delivery(requests=tries, error=kind)
-            if kind == "rejected":
+            if not _may_try_again(message, error_kind):
+                return Delivery(requests=tries, error=error_kind)
+            if error_kind == "rejected":
                 # The message to edit was deleted or is too old, so the next try sends a new one.
                 message.edits = None
-            elif kind != "rate_limited" and tries < MAX_TRIES:
-                # After a 429 there is no wait here, because the rate limit waits.
+                continue
+            # After a 429 (`rate_limited`), the rate limit itself delays the next request.
+            needs_wait = error_kind != "rate_limited"
+            is_last_try = tries == MAX_TRIES
+            if needs_wait and not is_last_try:
                 await self.sleep(BACKOFF.draw_wait(tries))
-        return Delivery(requests=MAX_TRIES, error=kind)
+        return Delivery(requests=MAX_TRIES, error=error_kind)
 
     async def _request(self, message: OutboxRow) -> int:
         """Make one request, and return the id of the message.
 
-        A cancellation first waits for the response, so that the result can be recorded. (Elsewhere,
-        while nothing is in flight, a delivery is cancelled at once.) If the response does not come
-        in time, the message may have arrived, so it is never sent again.
+        If the delivery is cancelled, first wait for the response, so that the result can be
+        recorded. If the response does not come in time, the message may have arrived, so it is
+        never sent again.
         """
         sending = asyncio.create_task(request(self.bot, message))
         try:
             return await asyncio.shield(sending)
         except asyncio.CancelledError:
-            delivery = await _settle(sending)
+            delivery = await _wait_for_result(sending)
             # An edit can be repeated, because it adds no message. So it need not be recorded.
             may_repeat = message.edits is not None and delivery == AMBIGUOUS
             if delivery is not None and not may_repeat:
@@ -247,10 +259,12 @@ class Sender:
         await self._store(self.outbox.migrate, message.chat_id, new_chat_id)
         message.chat_id = new_chat_id
         # Ids of topics and messages of the old group are not valid in the new one.
-        message.thread_id = message.reply_to = message.edits = None
+        message.thread_id = None
+        message.reply_to = None
+        message.edits = None
 
 
-async def _settle(sending: asyncio.Task[int]) -> Delivery | None:
+async def _wait_for_result(sending: asyncio.Task[int]) -> Delivery | None:
     """Wait for a request in flight. Return its result, or None if it certainly sent nothing."""
     await asyncio.wait([sending], timeout=RECORD_SECONDS)
     if not sending.done():
@@ -258,30 +272,34 @@ async def _settle(sending: asyncio.Task[int]) -> Delivery | None:
         return AMBIGUOUS
     error = sending.exception()
     if error is None:
-        return Delivery((sending.result(),), requests=1)
+        message_id = sending.result()
+        return Delivery((message_id,), requests=1)
     if isinstance(error, TelegramError) and classify_error(error) == "ambiguous":
         return AMBIGUOUS
     return None
 
 
-def _may_try_again(message: OutboxRow, kind: DeliveryError) -> bool:
+def _may_try_again(message: OutboxRow, error_kind: DeliveryError) -> bool:
     """Return whether a message may be sent again after an error of this kind."""
     # An edit can be repeated even if it arrived, because it adds no message.
     is_edit = message.edits is not None
-    match kind:
+    match error_kind:
         case "unreachable":
             return False
         case "ambiguous":
             return is_edit
         case "rejected":
+            # A rejected edit of a text becomes a new message. Buttons alone cannot become one.
             return is_edit and message.kind != "buttons"
         case _:
             return True
 
 
 def _ends_message(delivery: Delivery) -> bool:
-    """Return whether to skip the parts that continue a message after this delivery of it."""
-    return not delivery.message_ids and delivery.error != "ambiguous"
+    """Return whether a message certainly did not arrive, so that its further parts are skipped."""
+    was_sent = bool(delivery.message_ids)
+    may_have_arrived = delivery.error == "ambiguous"
+    return not (was_sent or may_have_arrived)
 
 
 def _is_counted(message: OutboxRow) -> bool:
@@ -291,12 +309,17 @@ def _is_counted(message: OutboxRow) -> bool:
     """
     if message.kind == "buttons":
         return False
+    # Telegram gives groups negative ids.
     is_group = message.chat_id < 0
-    return message.edits is None or is_group
+    is_new = message.edits is None
+    return is_new or is_group
 
 
 def to_plain_html(html: str) -> str:
-    """Return HTML without formatting, except code, in which Telegram makes no links."""
+    """Return HTML without formatting.
+
+    The texts in `PROTECTING_TAGS` become code, so that Telegram makes no links of them.
+    """
 
     def simplify(tag: Match) -> str:
         slash, name = tag.groups()
@@ -326,8 +349,8 @@ async def build_messages(
 
 
 def to_lists(rows: ButtonRows) -> list[list[list[str]]]:
-    """Return buttons as the outbox stores them."""
-    return [[[*button] for button in row] for row in rows]
+    """Return buttons as the outbox stores them: each one is the list [label, data]."""
+    return [[list(button) for button in row] for row in rows]
 
 
 def build_message(to: Destination, **content: Any) -> OutboxRow:
@@ -350,7 +373,7 @@ def find_style(data: str) -> KeyboardButtonStyle | None:
     return None
 
 
-def _telegram_button(label: str, data: str) -> InlineKeyboardButton:
+def _build_button(label: str, data: str) -> InlineKeyboardButton:
     """Return a button that opens a page or sends its data back."""
     if data.startswith("https://"):
         return InlineKeyboardButton(label, url=data)
@@ -359,17 +382,18 @@ def _telegram_button(label: str, data: str) -> InlineKeyboardButton:
 
 def keyboard(rows: Iterable[Iterable[Iterable[str]]]) -> InlineKeyboardMarkup | None:
     """Return Telegram's keyboard for rows of (label, data), or None if there are no rows."""
-    keys = []
+    button_rows = []
     for row in rows:
-        keys.append([_telegram_button(label, data) for label, data in row])
-    if not keys:
+        button_rows.append([_build_button(label, data) for label, data in row])
+    if not button_rows:
         return None
-    return InlineKeyboardMarkup(keys)
+    return InlineKeyboardMarkup(button_rows)
 
 
 def picture_above(address: str) -> LinkPreviewOptions:
-    """Return the options that show a picture above a text, which need not contain the address.
+    """Return the options that show a picture above a text.
 
+    The text need not contain the address of the picture.
     If Telegram cannot load the picture, the text appears without it.
     """
     return LinkPreviewOptions(
@@ -406,8 +430,9 @@ async def _send(bot: ExtBot[Any], message: OutboxRow) -> Message:
     }
     if message.file is None:
         return await bot.send_message(message.chat_id, **_content(message), **position)
-    send: Callable[..., Awaitable[Message]] = getattr(bot, f"send_{message.kind}")
-    return await send(
+    # The kind of a file is "document", "photo" or "voice", as in `bot.send_document`.
+    send_file: Callable[..., Awaitable[Message]] = getattr(bot, f"send_{message.kind}")
+    return await send_file(
         message.chat_id,
         message.file,
         filename=message.file_name,
@@ -449,6 +474,7 @@ def classify_error(error: TelegramError) -> DeliveryError:
         return "rate_limited"
     if isinstance(error, Forbidden) or "chat not found" in str(error).lower():
         return "unreachable"
+    # In the library a BadRequest is a NetworkError too, but Telegram has answered it.
     if isinstance(error, NetworkError) and not isinstance(error, BadRequest):
         if _may_have_arrived(error):
             return "ambiguous"
@@ -466,4 +492,6 @@ def _may_have_arrived(error: NetworkError) -> bool:
     not JSON.
     """
     cause = error.__cause__
-    return cause is not None and not isinstance(cause, (TelegramError, *NEVER_SENT))
+    if cause is None or isinstance(cause, TelegramError):
+        return False
+    return not isinstance(cause, NEVER_SENT)

@@ -26,6 +26,7 @@ log = logging.getLogger(__name__)
 
 RETRY_BASE_SECONDS: Final = 0.2
 """The wait after try N is this times 2**N: 0.4 s after the first try."""
+# These errors are stored with an update that is set aside.
 DIED: Final = "the process died while this update was being answered"
 CANNOT_READ: Final = "the library cannot read it"
 
@@ -179,58 +180,63 @@ class UpdateRunner(Generic[T]):
         deaths: int,
     ) -> None:
         """Run tries of a turn until it ends. In `deaths` earlier tries, a process died."""
-        joining: Sequence[int] = ()
-        was_begun_before = row.turn_id is not None
-        if not was_begun_before:
-            joining = await self._wait_for_parts(lane, waiting)
+        joining_ids: Sequence[int] = ()
+        is_new = row.turn_id is None
+        if is_new:
+            joining_ids = await self._wait_for_parts(lane, waiting)
         while True:
-            match await self._run_try(lane, row, turn, joining, deaths):
+            match await self._run_try(lane, row, turn, joining_ids, deaths):
                 case Ended():
                     return
                 case Retry():
-                    joining = ()
+                    # The updates that joined the turn in an earlier try still belong to it.
+                    joining_ids = ()
                 case Restart(ids):
-                    joining = ids
+                    joining_ids = ids
             # This process has survived the try.
             deaths = 0
 
     async def _wait_for_parts(
         self, lane: Lane, waiting: Sequence[UpdateRow]
     ) -> Sequence[int]:
-        """Return the ids of the updates that belong to the first one.
+        """Return the ids of the updates that belong to the turn of the first one.
 
-        If further parts may follow it, wait for them before.
+        If the first update may have further parts, first wait until they have arrived.
         """
         first = waiting[0].payload
         if self.join_seconds and comes_in_parts(first):
             await asyncio.sleep(self.join_seconds)
             waiting = await self.list_unfinished(lane)
-        return self._find_joining(waiting, [first])
+        return self._find_joining_ids(waiting, [first])
 
     async def _run_try(
         self,
         lane: Lane,
         row: UpdateRow,
         turn: T,
-        joining: Sequence[int],
+        joining_ids: Sequence[int],
         deaths: int,
     ) -> Result:
-        """Begin, handle, commit and send a turn. `joining` are the ids of updates that join it."""
-        for _ in joining:
+        """Begin, handle, commit and send a turn, which the updates with these ids join."""
+        for _ in joining_ids:
             self.metrics.count_update("joined")
         # `begin` also updates `row.tries` and `row.epoch`.
         tries = row.tries + 1
         payloads, unsent, budget = await retry_forever(
-            self.inbox.begin, row, joining, tries=tries, payer_id=payer_of(row)
+            self.inbox.begin, row, joining_ids, tries=tries, payer_id=payer_of(row)
         )
         turn.restart()
         turn.budget = budget
         turn.try_number = row.tries
-        # This stands after `begin`, because only the process that has begun a turn may set it
-        # aside. If the row has an error, an earlier process has set it aside. Then only the apology
-        # has to be sent, below.
+        # A turn in which the process dies gets one try less than others. The limit is at least 1,
+        # because with 0 every turn would be set aside before its first try.
         max_deaths = max(1, self.max_tries - 1)
-        if deaths >= max_deaths and row.error is None:
+        # If the row has an error, an earlier process has set the update aside. Then only the
+        # apology has to be sent, below.
+        is_set_aside = row.error is not None
+        # This check comes after `begin`, because only the process that has begun a turn may set its
+        # update aside.
+        if deaths >= max_deaths and not is_set_aside:
             await self._set_aside(row, turn, DIED)
             return Ended()
         if unsent is not None:
@@ -240,10 +246,10 @@ class UpdateRunner(Generic[T]):
         try:
             later_ids = await self._handle(lane, turn, payloads)
             if later_ids:
-                # A restart is not a failure: the count begins anew.
+                # A restart is not a failure, so the count of tries begins anew.
                 row.tries = 0
                 return Restart(later_ids)
-            # From here on, no update can join the turn: a correction begins another turn.
+            # From here on, no update can join the turn. A later correction begins another turn.
             await self._commit(row, turn)
         except UnreadableUpdate:
             await self._set_aside(row, turn, CANNOT_READ)
@@ -256,7 +262,10 @@ class UpdateRunner(Generic[T]):
     async def _handle(
         self, lane: Lane, turn: T, payloads: Sequence[Payload]
     ) -> Sequence[int]:
-        """Handle the updates of a turn as one. If others join it, stop and return their ids."""
+        """Handle the updates of a turn as if they were a single one.
+
+        If later updates join the turn, stop and return their ids. Otherwise return no ids.
+        """
 
         async def wait_for_joining() -> Sequence[int]:
             """Wait for updates that join the turn, such as corrections. Return their ids."""
@@ -267,30 +276,37 @@ class UpdateRunner(Generic[T]):
                 if turn.stop.is_requested:
                     # After a Stop, the user writes a new question.
                     continue
-                joining = self._find_joining(waiting, payloads)
-                if joining:
-                    return joining
+                ids = self._find_joining_ids(waiting, payloads)
+                if ids:
+                    return ids
 
         async def handle() -> None:
             await self.handlers.handle(join(payloads), turn)
 
-        joining = await run_unless(wait_for_joining, handle)
-        return joining or ()
+        joining_ids = await run_unless(wait_for_joining, handle)
+        if joining_ids is None:
+            # The updates were handled before others joined the turn.
+            return ()
+        return joining_ids
 
-    def _find_joining(
+    def _find_joining_ids(
         self, waiting: Sequence[UpdateRow], payloads: Sequence[Payload]
     ) -> list[int]:
         """Return the ids of the waiting updates that belong to the turn of `payloads`."""
         if not self.join_seconds:
             return []
-        joined = [*payloads]
+        first_id = payloads[0]["update_id"]
+        turn_payloads = [*payloads]
         ids: list[int] = []
         for row in waiting:
             # An update that an operator has tried again keeps the turn that it had.
-            is_later = row.turn_id is None and row.update_id > payloads[0]["update_id"]
-            belongs = is_later and is_same_turn(joined, row.payload)
-            if belongs and self.handlers.is_readable(row.payload):
-                joined.append(row.payload)
+            has_own_turn = row.turn_id is not None
+            if has_own_turn or row.update_id <= first_id:
+                continue
+            if not is_same_turn(turn_payloads, row.payload):
+                continue
+            if self.handlers.is_readable(row.payload):
+                turn_payloads.append(row.payload)
                 ids.append(row.update_id)
         return ids
 
@@ -314,25 +330,31 @@ class UpdateRunner(Generic[T]):
         self, row: UpdateRow, turn: T, error: Exception
     ) -> Result:
         """Wait before the next try of a failed turn, or set it aside."""
-        kind = type(error).__name__
+        error_name = type(error).__name__
         if is_transient(error):
-            log.warning("The turn of update %s waits: %s", row.update_id, kind)
+            log.warning("The turn of update %s waits: %s", row.update_id, error_name)
             await asyncio.sleep(DATABASE_BACKOFF.max_wait)
             # A failure because of the database does not count.
             row.tries -= 1
             return Retry()
-        # The message of the error is not logged: it may contain a text of the user.
+        # The message of the error is not logged, because it may contain a text of the user.
         frames = "".join(format_tb(error.__traceback__))
-        text = "The turn of update %s failed, try %s: %s\nTraceback:\n%s"
-        log.error(text, row.update_id, row.tries, kind, frames)
+        log.error(
+            "The turn of update %s failed, try %s: %s\nTraceback:\n%s",
+            row.update_id,
+            row.tries,
+            error_name,
+            frames,
+        )
         if row.tries >= self.max_tries:
-            await self._set_aside(row, turn, kind)
+            await self._set_aside(row, turn, error_name)
             return Ended()
         await asyncio.sleep(RETRY_BASE_SECONDS * 2**row.tries)
         return Retry()
 
     async def _set_aside(self, row: UpdateRow, turn: T, error: str) -> None:
         """Give up on an update, so that the lane can go on, and tell the user."""
+        # What the failed try has collected is discarded.
         turn.restart()
         log.error(
             "Update %s is set aside: %s. `sommelier updates list` shows it, "
@@ -351,7 +373,10 @@ class UpdateRunner(Generic[T]):
         await self._deliver_and_end(row, turn, turn.commit.outgoing)
 
     async def _release(self, row: UpdateRow) -> None:
-        """Take a cancelled try off the count: the process stops, or it has lost the lane."""
+        """Take a cancelled try off the count, because cancelling is not a failure.
+
+        A try is cancelled when the process stops or has lost the lane.
+        """
         try:
             await self.inbox.release(row)
         except Exception as error:
