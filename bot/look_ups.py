@@ -78,7 +78,7 @@ def _parse_ask_look_up(arguments: str, resources: Resources) -> LookUp | str:
     async def make_reply(run: Run) -> Reply:
         return await run_ask(question, run, resources, refine=refine)
 
-    # Other look-ups need their command to be understood in the history. A question does not.
+    # A question is understood in the history without its command. Other look-ups are not.
     return LookUp(question, make_reply)
 
 
@@ -114,11 +114,15 @@ def _parse_find_look_up(arguments: str, resources: Resources) -> LookUp | str:
 
 
 def _has_letters_or_digits(text: str) -> bool:
-    return any(map(str.isalnum, text))
+    return any(character.isalnum() for character in text)
 
 
 def parse_ask(arguments: str) -> tuple[str, bool | None]:
-    """Return the question of /ask, and True if it has the flag `--refine`, or else None."""
+    """Return the question of /ask, and whether to refine it.
+
+    The second value is True if the arguments contain the flag `--refine`. Otherwise it is None, and
+    the setting decides.
+    """
     flag = REFINE_FLAG.search(arguments)
     if flag is None:
         return arguments.strip(), None
@@ -239,8 +243,8 @@ async def run_find(
 def render_answer(answer: Answer) -> str:
     """Return an answer with the refined question, if one was used, and with its numbered sources.
 
-    Below each source, its passage can be unfolded. An answer without a model consists of the
-    passages, so that they are not repeated.
+    Below each source, its passage can be unfolded. An answer without a model already consists of
+    the passages, so it has none below its sources.
     """
     parts = []
     if answer.refinement.used:
@@ -331,7 +335,7 @@ def get_category_label(category: str) -> str:
 
 
 def _to_blockquote(text: str, marker: str = ">") -> str:
-    """Return a text, escaped, as a quote. With the marker `**>` it is folded."""
+    """Return a text, escaped, as a quote. With the marker `**>`, the quote is folded."""
     lines = text.strip().splitlines()
     return "\n".join(f"{marker} {escape(line)}" for line in lines if line.strip())
 

@@ -48,7 +48,7 @@ END: Final = "qe:"
 """The prefix for the button that ends a referral."""
 MAX_WINES: Final = 8
 MAX_NUMBER: Final = 10_000
-"""Staff read only the last four digits of a referral's id."""
+"""The staff read the id of a referral modulo this number, which is its last four digits."""
 
 
 def ask_shop_handlers() -> list[AnyHandler]:
@@ -107,16 +107,16 @@ async def _draft_by_button(update: Update, turn: ChatTurn) -> None:
         return
     messages = turn.repositories.messages
     history = await messages.list_recent(turn.chat_id, last_turn_id=answered.turn_id)
-    asked = [
-        message
-        for message in history
-        if message.turn_id == answered.turn_id and message.role == "user"
-    ]
-    if not asked:
+    user_texts: list[str] = []
+    for message in history:
+        if message.turn_id == answered.turn_id and message.role == "user":
+            user_texts.append(message.content)
+    if not user_texts:
+        # The history no longer contains the question.
         await acknowledge(query, translate("button_too_old"))
         return
     await acknowledge(query)
-    question = as_quote(asked[0].content)
+    question = as_quote(user_texts[0])
     wines = await _list_wines(turn, history)
     await _draft(turn, f"{question}\n\n{wines}".strip())
 
@@ -125,7 +125,8 @@ async def _list_wines(turn: ChatTurn, history: Sequence[StoredMessage]) -> str:
     """Return a line for each wine in the last message that has shown wines."""
     wine_ids: tuple[str, ...] = ()
     for message in history:
-        wine_ids = message.wine_ids or wine_ids
+        if message.wine_ids:
+            wine_ids = message.wine_ids
     lines = []
     for wine in await turn.repositories.wines.get(wine_ids[:MAX_WINES]):
         lines.append(f"- {escape(wine.label)} · {escape(format_facts(wine))}")
@@ -133,7 +134,7 @@ async def _list_wines(turn: ChatTurn, history: Sequence[StoredMessage]) -> str:
 
 
 async def _draft(turn: ChatTurn, text: str) -> None:
-    """Store a draft, and show it to the user with the buttons that send it."""
+    """Store a draft, and show it to the user with the buttons that send or drop it."""
     if turn.services.staff_chat_id == turn.chat_id:
         turn.reply(translate("shop_is_here"))
         return
@@ -159,7 +160,8 @@ async def _send_or_drop(update: Update, turn: ChatTurn) -> None:
     if not await claim_once(query, turn, SEND):
         return
     await acknowledge(query)
-    turn.replace_buttons(query.message, ())
+    # No row of buttons: all of them are removed.
+    turn.replace_buttons(query.message, rows=())
     if str(query.data).startswith(DROP):
         turn.change(DropReferral(referral.id))
         turn.reply(translate("shop_dropped"))
@@ -167,6 +169,7 @@ async def _send_or_drop(update: Update, turn: ChatTurn) -> None:
     name = ""
     if str(query.data).startswith(SEND_NAME):
         name = _first_name(turn.names)
+    # The commit sends this in place of the question if the user has too many open referrals.
     too_many = translate("shop_too_many", count=MAX_OPEN)
     refusal = await build_messages(Destination(turn.user_id), [too_many])
     messages = await _build_question(turn, referral, name)
@@ -179,7 +182,9 @@ async def find_referral(turn: ChatTurn, referral_id: int) -> ReferralRow | None:
     referral = await turn.repositories.referrals.get(referral_id)
     if referral is None or await is_from_staff(turn):
         return referral
-    if referral.user_id == turn.user_id == turn.chat_id:
+    # A private chat has the id of its user. Users see their referrals only there.
+    is_in_private_chat = turn.chat_id == turn.user_id
+    if is_in_private_chat and referral.user_id == turn.user_id:
         return referral
     return None
 
@@ -221,17 +226,20 @@ async def write_to_staff(
 ) -> list[OutboxRow]:
     """Return a message of a referral for the staff, with the button that ends it."""
     to = Destination(await find_staff_chat(turn))
-    return await _build(to, referral, text)
+    return await _build_with_end_button(to, referral, text)
 
 
 async def write_to_user(
     turn: ChatTurn, referral: ReferralRow, text: str
 ) -> list[OutboxRow]:
     """Return a message of a referral for its user, with the button that ends it."""
-    return await _build(Destination(referral.user_id), referral, text)
+    to = Destination(referral.user_id)
+    return await _build_with_end_button(to, referral, text)
 
 
-async def _build(to: Destination, referral: ReferralRow, text: str) -> list[OutboxRow]:
+async def _build_with_end_button(
+    to: Destination, referral: ReferralRow, text: str
+) -> list[OutboxRow]:
     """Return a message of a referral, with the button that ends the referral."""
     end = Button(translate("shop_end_button"), f"{END}{referral.id}")
     messages = await build_messages(to, [text], ((end,),))
@@ -251,8 +259,8 @@ def belonging_to(
 async def load_staff_language(turn: ChatTurn) -> str | None:
     """Return the language of the staff.
 
-    If the staff chat is a private one, it is the language of its user, or else that of the first
-    admin.
+    If the staff chat is a private one, this is the language of its user. Otherwise it is the
+    language of the first admin.
     """
     user_id = turn.services.staff_chat_id or 0
     is_private_chat = user_id > 0
@@ -272,6 +280,9 @@ def as_quote(text: str) -> str:
 
 
 def _first_name(names: Sequence[str]) -> str:
-    """Return the first name of the user, or "". It is the first of the names of a turn."""
+    """Return the first name of the user, or "". It is the first of the names of a turn.
+
+    The result has at most `NAME_CHARS` characters, all on one line.
+    """
     words = strip_invisible("".join(names[:1])).split()
     return " ".join(words)[:NAME_CHARS]
