@@ -72,7 +72,7 @@ class Statement:
 
     @property
     def cited_text(self) -> str:
-        """Return the sentence with its citations, also one that it shares."""
+        """Return the sentence with its citations, also if they stand only in a later sentence."""
         if not self.needs_citation or CITATION_PATTERN.search(self.text):
             return self.text
         citations = [f"[{path}]" for path in self.cited_paths]
@@ -114,8 +114,8 @@ class CitationRules:
         self._question = question
         self._sources: dict[str, str] = {}
         for chunk in chunks:
-            known = self._sources.get(chunk.path, "")
-            self._sources[chunk.path] = f"{known}\n{chunk.source_text}"
+            earlier_text = self._sources.get(chunk.path, "")
+            self._sources[chunk.path] = f"{earlier_text}\n{chunk.source_text}"
 
     def find_grounding_error(self, text: str) -> str | None:
         """Return feedback on an answer, or None if it is valid."""
@@ -174,7 +174,7 @@ class CitationRules:
 
 
 def without_citations(text: str) -> str:
-    """Return a text without its brackets."""
+    """Return a text without its square brackets and what they contain."""
     return CITATION_PATTERN.sub("", text)
 
 
@@ -264,7 +264,7 @@ def _list_unknown_paths(citations: Iterable[CitationBrackets]) -> tuple[str, ...
 def find_unretrieved_path(text: str, evidence: Evidence) -> str | None:
     """Return feedback on the first path in brackets that no tool of the turn returned, or None.
 
-    Brackets in such an answer need not be citations. Brackets without a path are ignored.
+    Brackets without the form of a path are ignored, because they need not be a citation.
     """
     paths = set()
     for source in evidence.sources.values():
@@ -344,7 +344,7 @@ def _cite_passage(sentence: str, passages: Iterable[_Passage]) -> str:
 def _list_passages(text: str) -> tuple[frozenset[str], ...]:
     """Return the stems of the content words of each sentence, and of each two neighbours."""
     sentences = [*map(_content_stems, split_sentences(text))]
-    pairs = [one | two for one, two in pairwise(sentences)]
+    pairs = [first | second for first, second in pairwise(sentences)]
     return (*sentences, *pairs)
 
 
@@ -366,10 +366,11 @@ def _content_stems(text: str) -> frozenset[str]:
 
 def looks_like_path(name: str) -> bool:
     """Return whether a text in brackets has the form of a path, with a folder or a file suffix."""
-    if name.split() != [name]:
+    if name.split() != [name]:  # it has spaces
         return False
     has_folder = "/" in name[:-1]
-    return has_folder or name[1:].lower().endswith(FILE_SUFFIXES)
+    has_suffix = name[1:].lower().endswith(FILE_SUFFIXES)  # ".md" alone is no file
+    return has_folder or has_suffix
 
 
 def split_statements(text: str, paths: Collection[str]) -> list[Statement]:
@@ -453,7 +454,7 @@ def _make_statement(
     sentence: str, covering: Sequence[CitationBrackets], needs_citation: bool
 ) -> Statement:
     """Return a sentence with the citations that cover it."""
-    cited_paths: dict[str, None] = {}
+    cited_paths: dict[str, None] = {}  # each path once, in order
     for brackets in covering:
         cited_paths |= dict.fromkeys(brackets.paths)
     unknown_paths = _list_unknown_paths(covering)

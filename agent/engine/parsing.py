@@ -76,12 +76,16 @@ WRITTEN_CALL: Final[Failure] = (
     "or answer with what is known",
 )
 
+MAX_JSON_ERROR_CHARS: Final = 80
+
 TAG: Final = r"(?:think(?:ing)?|thought|reasoning)"
 THOUGHTS: Final = pattern(
     rf"(?is)\A(?:\s*(?:<{TAG}>.*?(?:</{TAG}>|\Z)|\[THINK\].*?(?:\[/THINK\]|\Z)))+"
     rf"|\A\s*(?:[^\s{{\[].*?)?</{TAG}>"  # some servers leave out the opening tag
     r"|\A.*<\|channel\|>final[^<]*<\|message\|>"
 )
+"""The reasoning before an answer: `<think>…</think>`, `[THINK]…[/THINK]`, or all that precedes
+`<|channel|>final<|message|>`. Reasoning that does not end is the whole text."""
 CONTROL: Final = pattern(r"[\x00-\x1f]")
 CALL_MARK: Final = pattern(
     r"<\|?tool_call|<｜tool|<tool_use|\[TOOL_CALLS\]|<function(?:[=_ ]|call)|<\|python_tag\|>"
@@ -142,8 +146,8 @@ async def parse_final_response(
 ) -> ParseResult[T]:
     """Return the result of a final response, by its finish reason and then by the contract.
 
-    Of an ungrounded answer, the valid part is the result if it may be shown without a further
-    attempt. Of a response that was cut off, `answer` is the part that a draft shows.
+    If an answer is ungrounded, the result is its valid part, as far as this part may be shown
+    without a further attempt. If a response was cut off, `answer` is the part that a draft shows.
     """
     text = strip_thoughts(response.content)
     chars = len(text)
@@ -211,9 +215,8 @@ def _read(text: str, contract: OutputContract[T]) -> ParseResult[T]:
         failure = ResponseProblem.SCHEMA, describe_validation_error(error)
     except ValueError as error:
         failure = ResponseProblem.INVALID_JSON, str(error)
-    except (
-        Exception
-    ) as error:  # raised by a validator, or by the contract's `read_text`
+    except Exception as error:
+        # A validator or the contract's `read_text` has raised it.
         log_failure("an answer could not be read", error)
         name = type(error).__name__
         problem = f"the answer could not be read ({name}); answer differently"
@@ -263,7 +266,7 @@ def read_json(text: str, brackets: str = "{}") -> object:
     except (ValueError, RecursionError) as error:
         if not has_brackets:
             raise ValueError("the response holds no JSON") from None
-        problem = clip(str(error), 80)
+        problem = clip(str(error), MAX_JSON_ERROR_CHARS)
     try:
         return pyjson5.loads(written)
     except (ValueError, RecursionError, pyjson5.Json5Exception):
@@ -273,7 +276,7 @@ def read_json(text: str, brackets: str = "{}") -> object:
 
 
 def tool_calls_in_text(text: str, tool_names: Collection[str]) -> tuple[ToolCall, ...]:
-    """Return the tool calls in JSON of a text that has nothing else, or none.
+    """Return the tool calls that a text has as JSON. If it has anything else, return none.
 
     Servers whose template does not parse the calls of their model send them as text.
     """
@@ -290,7 +293,7 @@ def tool_calls_in_text(text: str, tool_names: Collection[str]) -> tuple[ToolCall
 
 
 def _json_values(text: str) -> list[object]:
-    """Return the JSON values of a text that has nothing else beside the marks of calls, or none."""
+    """Return the JSON values of a text. If it has more than them and `CALL_TAGS`, return none."""
     values: list[object] = []
     for part in CALL_TAGS.split(text):
         if not part.strip():
@@ -322,13 +325,13 @@ def _call(value: object, tool_names: Collection[str]) -> ToolCall | None:
 
 
 def _find_placeholder(value: object) -> str | None:
-    """Return a placeholder of an answer that has no sentence beside placeholders, or None."""
+    """Return the first placeholder of an answer, or None if it has none or has a sentence too."""
     placeholder = None
     for leaf in leaves(value):
         if not isinstance(leaf, str):
             continue
         text = leaf.strip()
-        if " " in text:
+        if " " in text:  # several words are a sentence
             return None
         if placeholder is None and text.lower() in PLACEHOLDERS:
             placeholder = text
@@ -343,10 +346,11 @@ async def _check(
     A rule may raise ValueError instead of returning a problem. Any other error rejects the answer
     too.
     """
-    error_type = ResponseProblem.SEMANTIC
-    text = ""
     if contract.ends_turn(answer):
         return ParseResult("", answer=answer, ends_turn=True)
+    text = ""
+    # The problem of the rule that is being applied, also if that rule raises an error.
+    error_type = ResponseProblem.SEMANTIC
     try:
         chars = _count_chars(answer, contract, evidence)
         problem = await _apply(contract.semantic, answer, chars=chars)
@@ -371,9 +375,10 @@ async def _check(
 async def _apply(
     rule: Callable[..., R | Awaitable[R]], *arguments: object, chars: int
 ) -> R:
-    """Return the result of a rule on a number of characters.
+    """Return the result of a rule that reads `chars` characters.
 
-    A coroutine function runs in the loop.
+    A coroutine function runs in the event loop. Any other rule runs in a thread if the characters
+    are many.
     """
     result: R | Awaitable[R]
     if inspect.iscoroutinefunction(rule):
@@ -397,7 +402,10 @@ async def find_valid_part(
     evidence: Evidence,
     cases: Collection[Show] = frozenset(Show),
 ) -> ParseResult[T] | None:
-    """Return the valid part of an answer, or None if there is none, or none for these cases."""
+    """Return the valid part of an answer, or None if there is none that may be shown.
+
+    `cases` are the cases in which a part may be shown now.
+    """
     if answer is None:
         return None
     chars = _count_chars(answer, contract, evidence)
@@ -460,7 +468,10 @@ class CurrentDraft:
     async def changes(
         self, until: asyncio.Future[Any], seconds: float
     ) -> AsyncIterator[str]:
-        """Yield the text whenever it has changed. It is looked at every few `seconds`."""
+        """Yield the text whenever it has changed, until the future `until` is done.
+
+        The text is compared every `seconds`.
+        """
         shown = ""
         while not until.done():
             await asyncio.wait([until], timeout=seconds)
@@ -539,16 +550,19 @@ def parse_unfinished(text: str) -> dict[str, Any] | None:
     return value
 
 
-def _cut_open_strings(value: Any, closed: Any) -> Any:
-    """Cut the strings of `value` that are missing in `closed` after their last sentence."""
-    if isinstance(value, str) and value != closed:
+def _cut_open_strings(value: Any, without_open: Any) -> Any:
+    """Return `value` with its open strings cut after their last complete sentence.
+
+    `without_open` is the same value without its open strings.
+    """
+    if isinstance(value, str) and value != without_open:
         return _complete_sentences(value)
     if isinstance(value, dict):
-        known = closed or {}
-        return {key: _cut_open_strings(value[key], known.get(key)) for key in value}
+        closed = without_open or {}
+        return {key: _cut_open_strings(value[key], closed.get(key)) for key in value}
     if isinstance(value, list):
-        pairs = zip_longest(value, closed or [])
+        pairs = zip_longest(value, without_open or [])
         return [_cut_open_strings(item, closed_item) for item, closed_item in pairs]
-    if closed is None:
+    if without_open is None:
         return None
     return value

@@ -112,6 +112,7 @@ class Dialect:
             return replace(self, streams=False)
         if self.format_beside_tools and names_format and "tool" in text:
             return replace(self, format_beside_tools=False)
+        # A complaint about the schema of a tool has a word of `FORMAT_WORDS`, too.
         if "function" in text and "additionalproperties" in text:
             return replace(self, strict_tools=True)
         if names_format:
@@ -122,7 +123,7 @@ class Dialect:
         self, messages: Sequence[Message], request: LLMRequest
     ) -> dict[str, Any]:
         """Return the parameters of a request as this server understands them."""
-        tools, output = self._sendable(messages, request)
+        tools, output = self._choose_tools_and_output(messages, request)
         parameters: dict[str, Any] = {"messages": messages}
         if self.strict_tools:
             tools = [*map(make_strict_tool, tools)]
@@ -143,10 +144,10 @@ class Dialect:
             parameters["stream_options"] = {"include_usage": True}
         return parameters
 
-    def _sendable(
+    def _choose_tools_and_output(
         self, messages: Sequence[Message], request: LLMRequest
     ) -> tuple[Sequence[JsonSchema], OutputSchema | None]:
-        """Return the tools or the schema of a request, or both where they may go out together."""
+        """Return the tools or the schema to send, or both if they may go out together."""
         if self.format_beside_tools or not request.tools or request.output is None:
             return request.tools, request.output
         # With both, most servers call no tool. The tools go out first, because an answer needs what
@@ -169,7 +170,10 @@ def build_response_format(output: OutputSchema, mode: ResponseMode) -> dict[str,
 
 
 def make_strict_tool(tool: JsonSchema) -> JsonSchema:
-    """Return a tool with a strict schema, if there is one. What is optional may be null in it."""
+    """Return a tool with a strict schema, or unchanged if its schema has no strict form.
+
+    A strict schema requires every property, so optional ones may be null.
+    """
     function = tool["function"]
     parameters = function["parameters"]
     required = parameters.get("required", ())
@@ -194,25 +198,29 @@ def _without_schema(message: Message, output: OutputSchema) -> Message:
 
 
 def read_completion(data: Mapping[str, Any], model: str) -> LLMResponse:
-    """Return the response in a chat completion, even if the server leaves out or changes fields."""
-    choice = _first(data.get("choices"))
+    """Return the response in a chat completion, even if the server leaves out or changes fields.
+
+    A content or arguments that are too long keep one character more than their limit, so that who
+    checks the limit sees that they were too long.
+    """
+    choice = _first_mapping(data.get("choices"))
     message = _mapping(choice.get("message"))
     calls = _list(message.get("tool_calls"))[: size_limits.TOOL_CALLS]
-    content = _text(message.get("content"))
-    refusal = _text(message.get("refusal"))
+    content = _read_text(message.get("content"))
+    refusal = _read_text(message.get("refusal"))
     name = str(data.get("model") or model)
     return LLMResponse(
         content=content[: size_limits.ANSWER_CHARS + 1],
-        tool_calls=tuple(_tool_call(_mapping(call)) for call in calls),
-        finish_reason=_finish_reason(choice),
+        tool_calls=tuple(_read_tool_call(_mapping(call)) for call in calls),
+        finish_reason=_read_finish_reason(choice),
         refusal=refusal[: size_limits.ANSWER_CHARS] or None,
-        usage=_usage(_mapping(data.get("usage"))),
+        usage=_read_usage(_mapping(data.get("usage"))),
         model=cut(name, MAX_NAME_CHARS),
-        echo=_echo(message),
+        echo=_read_echo(message),
     )
 
 
-def _finish_reason(choice: Mapping[str, Any]) -> str:
+def _read_finish_reason(choice: Mapping[str, Any]) -> str:
     if not choice:
         return "no_choices"
     written = str(choice.get("finish_reason") or "stop").lower()
@@ -240,10 +248,10 @@ class StreamedCompletion:
         for name in ("model", "usage"):
             if chunk.get(name):
                 self.known[name] = chunk[name]
-        choice = _first(chunk.get("choices"))
+        choice = _first_mapping(chunk.get("choices"))
         self._finish = choice.get("finish_reason") or self._finish
         delta = _mapping(choice.get("delta") or choice.get("message"))
-        content = _text(delta.get("content"))
+        content = _read_text(delta.get("content"))
         self._add_field("content", content, size_limits.ANSWER_CHARS)
         for name in ("refusal", *ECHOED):
             self._add_field(name, delta.get(name), REASONING_CHARS)
@@ -260,7 +268,7 @@ class StreamedCompletion:
     def _add_field(self, name: str, piece: object, limit: int) -> None:
         """Add the next piece of a field of the message, if there is one."""
         if piece is not None:
-            self._message[name] = _joined(self._message.get(name), piece, limit)
+            self._message[name] = _append_piece(self._message.get(name), piece, limit)
 
     def _add_call(self, piece: Mapping[str, Any]) -> None:
         """Add a piece to its call, or to a new call if it belongs to no known one."""
@@ -270,12 +278,12 @@ class StreamedCompletion:
                 return
             call = {**piece, "function": {"name": "", "arguments": ""}}
             self._calls.append(call)
-        call |= _echo(piece)
+        call |= _read_echo(piece)
         function = call["function"]
         added = _mapping(piece.get("function"))
         function["name"] = function["name"] or added.get("name")
-        arguments = _text(added.get("arguments"))
-        function["arguments"] = _joined(
+        arguments = _read_text(added.get("arguments"))
+        function["arguments"] = _append_piece(
             function["arguments"], arguments, size_limits.ARGUMENT_CHARS
         )
 
@@ -327,7 +335,8 @@ class ServerError:
     @property
     def text(self) -> str:
         """Return the server's own words, shortened, without what was sent to it."""
-        body = _first(self.body) or self.body
+        # Some servers send a list with one error.
+        body = _first_mapping(self.body) or self.body
         inner = _mapping(body).get("error", body)
         message = _mapping(inner).get("message", inner)
         words = str(_without_input(message) or "").split()
@@ -338,10 +347,8 @@ class ServerError:
         """Return the seconds that the server asks to wait, or None if it does not say."""
         try:
             return max(0.0, float(self.headers["retry-after"]))
-        except (
-            KeyError,
-            ValueError,
-        ):  # a date is not read, because the usual wait is as good
+        except (KeyError, ValueError):
+            # The header may be a date. It is not read, because the usual wait is as good.
             return None
 
 
@@ -356,20 +363,20 @@ def _without_input(node: object) -> object:
     return node
 
 
-def _tool_call(call: Mapping[str, Any]) -> ToolCall:
+def _read_tool_call(call: Mapping[str, Any]) -> ToolCall:
     function = _mapping(call.get("function"))
     id = str(call.get("id") or "")
-    name = _text(function.get("name"))
-    arguments = _text(function.get("arguments"))
+    name = _read_text(function.get("name"))
+    arguments = _read_text(function.get("arguments"))
     return ToolCall(
         cut(id, MAX_NAME_CHARS),
         name[: size_limits.NAME_CHARS],
         arguments[: size_limits.ARGUMENT_CHARS + 1],
-        _echo(call),
+        _read_echo(call),
     )
 
 
-def _text(content: object) -> str:
+def _read_text(content: object) -> str:
     """Return a content as one text. Some servers send a list of parts, or the JSON they parsed."""
     if content is None:
         return ""
@@ -389,27 +396,27 @@ def _text_of_part(part: object) -> str:
     return part
 
 
-def _usage(usage: Mapping[str, Any]) -> TokenUsage:
+def _read_usage(usage: Mapping[str, Any]) -> TokenUsage:
     read = _mapping(usage.get("prompt_tokens_details"))
     written = _mapping(usage.get("completion_tokens_details"))
     cached = read.get("cached_tokens") or usage.get("prompt_cache_hit_tokens")
     return TokenUsage(
-        prompt_tokens=_count(usage.get("prompt_tokens")),
-        completion_tokens=_count(usage.get("completion_tokens")),
-        cached_tokens=_count(cached),
-        reasoning_tokens=_count(written.get("reasoning_tokens")),
+        prompt_tokens=_read_count(usage.get("prompt_tokens")),
+        completion_tokens=_read_count(usage.get("completion_tokens")),
+        cached_tokens=_read_count(cached),
+        reasoning_tokens=_read_count(written.get("reasoning_tokens")),
     )
 
 
-def _count(value: object) -> int:
+def _read_count(value: object) -> int:
     """Return a number of tokens, or 0 for anything else that a server may write."""
     if not isinstance(value, int):
         return 0
     return max(0, value)
 
 
-def _echo(written: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the fields of a message or call that its server wants back. An empty text is one too.
+def _read_echo(written: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the fields of a message or call that its server wants back, also empty texts.
 
     A value that is too long is left out, because a part of it would mean something else.
     """
@@ -421,7 +428,7 @@ def _echo(written: Mapping[str, Any]) -> Mapping[str, Any]:
     return fields
 
 
-def _joined(value: Any, piece: Any, limit: int) -> Any:
+def _append_piece(value: Any, piece: Any, limit: int) -> Any:
     """Return a field with its next piece, or unchanged if it is longer than `limit` already."""
     if isinstance(piece, str):
         text = value if isinstance(value, str) else ""
@@ -433,7 +440,7 @@ def _joined(value: Any, piece: Any, limit: int) -> Any:
         if len(parts) > MAX_PARTS:
             return parts
         return [*parts, *piece[:MAX_PARTS]]
-    return piece
+    return piece  # a number or an object replaces the value before
 
 
 def _length(value: object) -> int:
@@ -457,7 +464,7 @@ def _list(value: object) -> list[Any]:
     return []
 
 
-def _first(values: object) -> Mapping[str, Any]:
+def _first_mapping(values: object) -> Mapping[str, Any]:
     """Return the first item of a list if it is a mapping, or else an empty mapping."""
     listed = _list(values)
     if not listed:

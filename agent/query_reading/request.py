@@ -49,6 +49,7 @@ STYLES_OF_ANY_COLOUR: Final = frozenset(
 KIND_FIELDS: Final = frozenset({"styles", "grapes", "regions", "colour"})
 """An excluded phrase with such a field excludes no tastes: "no ice wine" allows sweet wines."""
 MY: Final = "my"
+"""The value of words for "my" in the field "cellar". They stand before a wine."""
 MINE: Final = "mine"
 """The value of "I have", "at home" and other words that may stand before or after a wine."""
 POSSESSIVES: Final = frozenset({MY, MINE})
@@ -79,7 +80,7 @@ class Request:
     dishes: Mapping[str, Dish] = field(default_factory=dict)
     """The dishes by their names in the message."""
     allergies: tuple[str, ...] = ()
-    """The allergens that it says somebody is allergic to; they are excluded, too."""
+    """The allergens to which somebody is allergic. `without_allergens` contains them, too."""
     name: str = ""
     """The name of a wine or a producer, if the message has nothing else to search for."""
     wants_others: bool = False
@@ -94,15 +95,21 @@ class Request:
     unread_words: tuple[str, ...] = ()
     """The words that are neither in a table nor common, and the numbers that are no prices."""
     cellar_words: frozenset[str] = frozenset()
-    """What it says of the user's bottles: own, tonight, count, now, soon, past, wait, drunk."""
+    """What the message says of the user's bottles.
+
+    The values are own, tonight, count, now, soon, past, wait and drunk.
+    """
     owned_words: tuple[str, ...] = ()
     """Words beside "my", "do I have" or "how many" that are in no table. They may be names."""
     position: int = 0
-    """The position of the shown wine that is meant: 2 for the second, -1 for the last, or 0."""
+    """The position of the shown wine that is meant: 2 for the second, -1 for the last.
+
+    It is 0 if the message means none by its position.
+    """
     states_taste: bool = False
-    """Whether it says what its user loves: "I love Riesling"."""
+    """Whether the message says what the user loves: "I love Riesling"."""
     states_purchase: bool = False
-    """Whether it says that its user bought wine, and asks for nothing."""
+    """Whether the message says that the user bought wine, and asks for nothing."""
     is_greeting: bool = False
     is_thanks: bool = False
     asks_to_show: bool = False
@@ -235,9 +242,10 @@ class _MessageReader:
         return list(dict.fromkeys(values))
 
     def _cellar_words(self) -> frozenset[str]:
-        """Return what the message says of one's own bottles.
+        """Return what the message says of the user's own bottles.
 
-        "I have" and "my" are about them if a wine stands beside: "my Barolos", not "my guests".
+        "I have" and "my" mean bottles only beside the name of a wine: "my Barolos", but not "my
+        guests".
         """
         words = set(self._values("cellar"))
         possessives = words & POSSESSIVES
@@ -251,23 +259,25 @@ class _MessageReader:
             words.add("own")
         return frozenset(words - POSSESSIVES)
 
-    def _neighbours_of(self, meant: Container[str]) -> Iterator[int]:
-        """Yield the indices of the nearest words, beside a word for an owner, that are not common.
+    def _neighbours_of(self, cellar_values: Container[str]) -> Iterator[int]:
+        """Yield the indices of the nearest words beside some phrases that are not common words.
 
-        `meant` are values of the field "cellar". "My" belongs to what follows.
+        The phrases are those with one of `cellar_values` in the field "cellar", such as "my".
         """
         for phrase in self.included:
-            owners = [value for value in phrase.values("cellar") if value in meant]
-            if not owners:
+            values = [
+                value for value in phrase.values("cellar") if value in cellar_values
+            ]
+            if not values:
                 continue
-            yield self._skip_common(phrase.end, 1)
-            if owners != [MY]:
-                yield self._skip_common(phrase.start - 1, -1)
+            yield self._skip_common(phrase.end, step=1)
+            if values != [MY]:  # "my" belongs only to what follows
+                yield self._skip_common(phrase.start - 1, step=-1)
 
     def _skip_common(self, index: int, step: int) -> int:
-        """Return the index of the next word that is not common.
+        """Return the index of the next word that is not common, forwards or backwards.
 
-        It may be outside of the message.
+        The index is outside of the message if all words up to its end are common.
         """
         while self._stem(index) and self._is_common(index):
             index += step
@@ -358,44 +368,45 @@ class _MessageReader:
         mains: dict[str, Dish] = {}
         sides: dict[str, Dish] = {}
         for phrase in self.included:
-            numbers = phrase.values("dish")
-            if not numbers or phrase in self.allergens:
+            row_numbers = phrase.values("dish")
+            if not row_numbers or phrase in self.allergens:
                 continue
-            dish = load_dishes()[int(numbers[0])]
+            dish = load_dishes()[int(row_numbers[0])]
             dishes = sides if dish.is_side else mains
             dishes[self._dish_name(phrase)] = dish
         chosen = list((mains or sides).items())
         return dict(chosen[:MAX_VALUES])
 
     def _dish_name(self, phrase: Phrase) -> str:
-        """Return the name of a dish as it is written.
+        """Return the name of a dish as the message writes it.
 
-        For an inflected adjective, it is that of its row.
+        For an inflected adjective, return the name that the table of dishes has for its row.
         """
         first = self.tokens[phrase.start]
         last = self.tokens[phrase.end - 1]
         # In "zu thailändischem Essen", an inflected adjective says what is eaten.
-        has_capitals = load_languages()[self.language].capitalises_nouns
-        if has_capitals and not first.is_capitalised:
+        nouns_have_capitals = load_languages()[self.language].capitalises_nouns
+        if nouns_have_capitals and not first.is_capitalised:
             return get_display_name("dish", phrase.values("dish"), self.language)
         return self.text[first.start : last.end]
 
     def _allergens(self) -> list[str]:
-        """Return the allergens to avoid: those of an allergy, and excluded ones."""
+        """Return the allergens to avoid: those of an allergy, and those that are excluded."""
         allergens = [*self._allergies()]
         for phrase in self.phrases:
             allergens += phrase.values("without_allergens")  # "vegan" needs no negation
         for phrase in self.excluded:
             # "No fish tonight" is about the dish; "a red without egg" is about the wine.
-            named = phrase.values("allergen")
-            if "fish" not in named or not phrase.values("dish"):
-                allergens += named
+            excluded = phrase.values("allergen")
+            is_fish_dish = "fish" in excluded and phrase.values("dish")
+            if not is_fish_dish:
+                allergens += excluded
         return allergens
 
     def _states_purchase(self) -> bool:
         """Return whether the message says that wine was bought, without a dish or a question."""
-        asks = not self.roles.isdisjoint({"wish", "question", "have"})
-        return "bought" in self.roles and not asks and not self._dishes()
+        has_wish = not self.roles.isdisjoint({"wish", "question", "have"})
+        return "bought" in self.roles and not has_wish and not self._dishes()
 
     def _allergies(self) -> tuple[str, ...]:
         """Return what somebody is said to be allergic to."""
@@ -405,9 +416,9 @@ class _MessageReader:
         return tuple(dict.fromkeys(allergies))
 
     def _wants_others(self) -> bool:
-        """Return whether the message asks for other wines.
+        """Return whether the message asks for other wines than those shown before.
 
-        "Champagne or another sparkling" does not.
+        "Champagne or another sparkling" does not: after "or", "another" only names an alternative.
         """
         or_words = load_grammar().or_words
         for phrase in self.phrases:
@@ -465,7 +476,10 @@ class _MessageReader:
         return token.is_capitalised and not starts_sentence and not is_shouted
 
     def _wine_name(self, request: Request) -> str:
-        """Return the longest run of capitalised unknown words, or "" if there is a filter."""
+        """Return the longest run of capitalised unknown words if it may name a wine, or "".
+
+        A message with a filter or a dish has no name, because it has something else to search for.
+        """
         may_be_name = request.is_about_wine or len(self.tokens) <= MAX_NAME_TOKENS
         if not request.is_empty or not may_be_name:
             return ""

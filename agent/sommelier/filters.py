@@ -35,7 +35,7 @@ MAX_ABV_IF_FORBIDDEN: Final = 0.05
 MAX_OFFERED_FIRST: Final = 2
 """The number of alcohol-free wines that come first for a person who had better not drink."""
 MAX_OFFERED_FIRST_IF_LIKELY: Final = 1
-"""The number of those that come first if it is only likely that the person should not drink."""
+"""The number of alcohol-free wines that come first if a person only probably should not drink."""
 MAX_VALUES: Final = 12
 """The most values of a filter, and the most wines of a result."""
 EXCLUDABLE_FILTERS: Final = ("grapes", "countries", "regions", "styles")
@@ -149,7 +149,9 @@ def _has_value(wine: Wine, name: str, values: Sequence[str]) -> bool:
         "acidities": {wine.acidity},
         "foods": {*wine.foods},
     }
-    return name in properties and not properties[name].isdisjoint(values)
+    if name not in properties:
+        return False
+    return not properties[name].isdisjoint(values)
 
 
 def _has_grape_or_origin(wine: Wine, kind: NameKind, names: Sequence[str]) -> bool:
@@ -228,20 +230,20 @@ def restrict_query(query: WineQuery, person: Person) -> WineQuery:
     # `may_be_shown` removes wines of such tastes, or with values that were cut off by `MAX_VALUES`.
     if hates:
         filters["limit"] = MAX_VALUES
-    simple_hates = [taste for taste in hates if len(taste) == 1]
-    hates_oak = any(OAKY in taste.get("text", ()) for taste in simple_hates)
+    one_filter_hates = [taste for taste in hates if len(taste) == 1]
+    hates_oak = any(OAKY in taste.get("text", ()) for taste in one_filter_hates)
     if query.oak is None and hates_oak:
         filters["oak"] = False
-    excluded = {name: _values_of(name, simple_hates) for name in EXCLUDABLE_FILTERS}
+    excluded = {name: _values_of(name, one_filter_hates) for name in EXCLUDABLE_FILTERS}
     excluded["allergens"] = sorted(person.safety.allergies - UNDECLARED_ALLERGENS)
     for name, values in excluded.items():
         in_query = getattr(query, f"without_{name}")
         distinct = dict.fromkeys([*in_query, *values])
         filters[f"without_{name}"] = tuple(distinct)[:MAX_VALUES]
-    narrowed = WineQuery.model_validate(dict(query) | filters)
+    narrowed_query = WineQuery.model_validate(dict(query) | filters)
     if person.safety.forbids_alcohol:
-        return _restrict_to_alcohol_free(narrowed, MAX_ABV_IF_FORBIDDEN)
-    return narrowed
+        return _restrict_to_alcohol_free(narrowed_query, MAX_ABV_IF_FORBIDDEN)
+    return narrowed_query
 
 
 def _preference_filters(query: WineQuery, facts: Sequence[Fact]) -> dict[str, Any]:
@@ -303,12 +305,13 @@ async def find_wines(
     If their usual budget excludes all wines, the search is repeated without it. For a person who
     is advised not to drink, alcohol-free wines come first.
     """
-    narrowed = restrict_query(query, person)
-    result = await _search_for(person, catalogue, narrowed)
+    narrowed_query = restrict_query(query, person)
+    result = await _search_for(person, catalogue, narrowed_query)
     without_budget = tuple(fact for fact in person.facts if fact.kind != "budget")
     if not result.wines and without_budget != person.facts:
-        without_limit = restrict_query(query, replace(person, facts=without_budget))
-        result = await _search_for(person, catalogue, without_limit)
+        person_without_budget = replace(person, facts=without_budget)
+        unlimited_query = restrict_query(query, person_without_budget)
+        result = await _search_for(person, catalogue, unlimited_query)
     result = _limit_to_query(result, query)
     asks_for_alcohol_free = query.alcohol_free or Style.ALCOHOL_FREE in query.styles
     if not person.safety.prefers_alcohol_free or query.like or asks_for_alcohol_free:
@@ -316,8 +319,8 @@ async def find_wines(
     count = MAX_OFFERED_FIRST
     if not person.safety.concerns:
         count = MAX_OFFERED_FIRST_IF_LIKELY
-    harmless = _restrict_to_alcohol_free(narrowed, MAX_ABV)
-    alcohol_free = await _search_for(person, catalogue, harmless)
+    alcohol_free_query = _restrict_to_alcohol_free(narrowed_query, MAX_ABV)
+    alcohol_free = await _search_for(person, catalogue, alcohol_free_query)
     wines_by_id: dict[str, Wine] = {}
     for wine in (*alcohol_free.wines[:count], *result.wines):
         wines_by_id.setdefault(wine.id, wine)
@@ -327,16 +330,16 @@ async def find_wines(
 
 
 async def _search_for(
-    person: Person, catalogue: Catalogue, narrowed: WineQuery
+    person: Person, catalogue: Catalogue, narrowed_query: WineQuery
 ) -> WineSearchResult:
     """Return the result of a search without the wines that a person may not be shown."""
-    result = await catalogue.search(narrowed)
-    avoided = narrowed.without_allergens
+    result = await catalogue.search(narrowed_query)
+    avoided = narrowed_query.without_allergens
     wines = _list_allowed(result.wines, person, avoided)
-    hidden = len(result.wines) - len(wines)
+    hidden_count = len(result.wines) - len(wines)
     update = {
         "wines": wines,
-        "total": result.total - hidden,
+        "total": result.total - hidden_count,
         "other_vintages": _list_allowed(result.other_vintages, person, avoided),
         "mentioned": _list_allowed(result.mentioned, person, avoided),
         "closest": _list_allowed(result.closest, person, avoided),
@@ -353,19 +356,22 @@ def _list_allowed(
 
 
 def _limit_to_query(result: WineSearchResult, query: WineQuery) -> WineSearchResult:
-    """Return a result within the limit of a query, without mentions of added filters."""
-    # Mentions of the price stay, because the usual budget may have limited it.
-    mentioned = {*query.model_dump(exclude_defaults=True), "price"}
+    """Return a result within the limit of a query, which names only the filters of the query.
+
+    Filters that were added for a person are not named.
+    """
+    # The price is named in any case, because the usual budget may have limited it.
+    shown_names = {*query.model_dump(exclude_defaults=True), "price"}
     unmet: dict[str, tuple[str, ...]] = {}
     for wine_id, names in result.unmet_filters.items():
-        own_names = tuple(name for name in names if name in mentioned)
+        own_names = tuple(name for name in names if name in shown_names)
         if own_names:
             unmet[wine_id] = own_names
     relax = result.relax
     update = {
         "wines": result.wines[: query.limit],
         "unmet_filters": unmet,
-        "relax": {name: relax[name] for name in relax if name in mentioned},
+        "relax": {name: relax[name] for name in relax if name in shown_names},
     }
     return result.model_copy(update=update)
 
@@ -409,7 +415,8 @@ def _describe_facts(facts: Iterable[Fact]) -> str:
         if fact.kind == "budget":
             text = fact.value
         elif fact.kind == "rated":
-            text = " ".join(*parse_taste(fact.value).values())  # it has one filter
+            (values,) = parse_taste(fact.value).values()  # a rated taste has one filter
+            text = " ".join(values)
         if fact.kind in NAMES_OF_FACTS:
             known[NAMES_OF_FACTS[fact.kind]].append(text)
     parts = [f"{name}: {', '.join(texts)}" for name, texts in known.items() if texts]

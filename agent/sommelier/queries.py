@@ -53,7 +53,7 @@ MAX_NAME_CHARS: Final = 200
 NAMED_FILTERS: Final = frozenset({"grapes", "regions", "countries", "offer"})
 """The filters that the words of a name may stand for: grape, place, and size or glass."""
 USUAL_OFFERS: Final = frozenset({"", OfferKind.BOTTLE})
-"""The offers that a search considers in any case."""
+"""No certain offer, and a bottle. Neither needs a filter, because a search finds bottles anyway."""
 MIN_TYPED_LETTERS: Final = 7
 """The minimum length of a word that may be a misspelt name."""
 MAX_EXCLUDED_IDS: Final = 100
@@ -250,7 +250,7 @@ def build_query(
 
     The query finds none of the wines `excluded_ids`. `hard_fields` are never soft.
     """
-    filters = _own_filters(request)
+    filters = _stated_filters(request)
     filters["not_ids"] = tuple(excluded_ids[:MAX_EXCLUDED_IDS])
     soft = SOFT_FIELDS & filters.keys()
     soft |= _add_pairing(filters, request)
@@ -259,11 +259,12 @@ def build_query(
     return WineQuery.model_validate(filters | {"soft": sorted(soft)})
 
 
-def _own_filters(request: Request) -> dict[str, Any]:
+def _stated_filters(request: Request) -> dict[str, Any]:
     """Return the filters of a request by their names in a query."""
     filters = dict(request.filters)
     tastes = filters.pop("text", ())
     excluded_tastes = filters.pop("without_text", ())
+    # Oak has its own filter. If a request both names and excludes oak, it is excluded.
     if OAKY in tastes or OAKY in excluded_tastes:
         filters["oak"] = OAKY not in excluded_tastes
     if filters.get("currency") == UNKNOWN_CURRENCY:
@@ -293,8 +294,9 @@ def _add_pairing(filters: dict[str, Any], request: Request) -> set[str]:
     if pairing and "styles" not in filters and not has_grape_or_region:
         filters["without_styles"] = _without_dessert(filters, pairing)
     for name, values in pairing.items():
-        has_style = has_grape_or_region and name == "styles"
-        if name not in filters and not has_style:
+        # The grape or region that the guest names decides on the style.
+        is_decided_style = has_grape_or_region and name == "styles"
+        if name not in filters and not is_decided_style:
             filters[name] = values
             soft.add(name)
     return soft
@@ -303,7 +305,7 @@ def _add_pairing(filters: dict[str, Any], request: Request) -> set[str]:
 def _without_dessert(
     filters: Mapping[str, Any], pairing: Mapping[str, Sequence[str]]
 ) -> tuple[str, ...]:
-    """Return the excluded styles: those of the request, and dessert styles for other dishes."""
+    """Return the styles that the request excludes, and the dessert styles not in the pairing."""
     paired = pairing.get("styles", ())
     excluded = [style for style in DESSERT_STYLES if style not in paired]
     excluded += filters.get("without_styles", ())
@@ -333,6 +335,7 @@ def _add_profile(filters: dict[str, Any]) -> set[str]:
         return set()
     bodies = list(Body)
     index = bodies.index(Body(profile.body))
+    # The typical body, and one step to each side.
     filters["bodies"] = tuple(bodies[max(0, index - 1) : index + 2])
     return {"bodies"}
 
@@ -400,10 +403,10 @@ async def _find_near_query(
     by_core = _name_query(asked, asked.core)
     is_other_wish = bool(request.dishes or request.filters.keys() - NAMED_FILTERS)
     result = await catalogue.search(by_core)
-    near = result.other_vintages
-    if not near and not is_other_wish:
-        near = result.mentioned
-    if near and _is_meant(asked, near[0]):
+    near_wines = result.other_vintages
+    if not near_wines and not is_other_wish:
+        near_wines = result.mentioned
+    if near_wines and _is_meant(asked, near_wines[0]):
         return by_core
     is_only_a_wish = not asked.asks_for_stock and not asked.is_certain
     if is_only_a_wish or asked.is_kind:
@@ -412,8 +415,8 @@ async def _find_near_query(
         name = asked.unknown[:MAX_NAME_CHARS]
         changes = {"name": name, "text": "", "in_stock_only": False}
         by_filters = build_query(request).model_copy(update=changes)
-        filtered = await catalogue.search(by_filters)
-        if filtered.total:
+        result_of_filters = await catalogue.search(by_filters)
+        if result_of_filters.total:
             return by_filters
     if is_other_wish and not asked.is_certain:
         return None  # "do you have something bubbly without alcohol?" names no wine
@@ -443,10 +446,13 @@ def _has_all_words(wine: Wine, name: str) -> bool:
 
 
 def _is_named_so(wine: Wine, name: str) -> bool:
-    """Return whether a wine has a word of a name, or one that is like a long word of it."""
-    own_words = split_words(f"{wine.label} {wine.appellation} {wine.region}")
-    words = split_words(name)
-    return any(word in own_words or len(word) >= MIN_TYPED_LETTERS for word in words)
+    """Return whether a wine that was found by a name has a word of it, perhaps misspelt."""
+    wine_words = split_words(f"{wine.label} {wine.appellation} {wine.region}")
+    for word in split_words(name):
+        # The search compares a long word by its letters, so it may be a misspelt word of the wine.
+        if word in wine_words or len(word) >= MIN_TYPED_LETTERS:
+            return True
+    return False
 
 
 def wine_from_name(

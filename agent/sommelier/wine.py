@@ -32,6 +32,7 @@ NON_VEGAN_ALLERGENS: Final = frozenset({Allergen.EGG, Allergen.MILK, Allergen.FI
 VEGAN_WORD: Final = "vegan"
 """The beginning of the words for vegan in all languages of the tables: "veganistisch", "végan"."""
 DENIALS: Final = frozenset({"not", "non", "no", "nicht", "pas", "niet", "nao"})
+"""The words that deny the word for vegan if they stand directly before it: "not vegan"."""
 CELLAR_PREFIX: Final = "own:"
 """The prefix of the ids of wines in a guest's own cellar. No id of the catalogue has it."""
 
@@ -68,9 +69,9 @@ class Wine(BaseModel):
 
     `is_sample` marks the wines of the starter list, whose prices are indicative.
 
-    `allergens` are those that a label declares. That one is not among them does not mean that the
-    wine is free of it. A search for a guest who avoids allergens sets `unknown_allergens`: those of
-    them that the wine may contain, for all that is known.
+    `allergens` are those that a label declares. The wine may contain others. A search for a guest
+    who avoids allergens sets `unknown_allergens`: the avoided allergens of which nobody knows
+    whether the wine contains them.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -405,7 +406,10 @@ class Wine(BaseModel):
         return "unknown"
 
     def is_known_to_lack(self, allergen: Allergen) -> bool:
-        """Return whether the wine is known to be free of an allergen. Vegan wines are of most."""
+        """Return whether the wine is known to be free of an allergen.
+
+        Only a vegan wine is known to be, and only of `NON_VEGAN_ALLERGENS`.
+        """
         return self.vegan == "yes" and allergen in NON_VEGAN_ALLERGENS
 
     @property
@@ -455,7 +459,10 @@ def _declaration(info: FieldInfo) -> WineField:
 
 
 def wine_record(wine: Wine) -> dict[str, Any]:
-    """Return the known facts of a wine for a model, without what goes without saying."""
+    """Return the known facts of a wine for a model.
+
+    A value that a field declares as `unsaid`, such as `dry`, is left out.
+    """
     composed = _compose_facts(wine)
     record: dict[str, Any] = {}
     for name, field in wine_fields().items():
@@ -474,7 +481,10 @@ def wine_record(wine: Wine) -> dict[str, Any]:
 
 
 def _compose_facts(wine: Wine) -> dict[str, Any]:
-    """Return the facts that have another form for a model than in the fields."""
+    """Return the facts whose form for a model differs from that of the fields.
+
+    A fact that is None or empty is left out of the record.
+    """
     places = filter(None, (wine.appellation, wine.region, wine.country))
     facts: dict[str, Any] = {
         "name": wine.label,
@@ -485,7 +495,7 @@ def _compose_facts(wine: Wine) -> dict[str, Any]:
         "foods": ", ".join(wine.foods),
         "allergens": "unknown",
     }
-    if str(wine.colour) == wine.style:
+    if str(wine.colour) == wine.style:  # the style "red" says the colour, too
         facts["colour"] = None
     if wine.price is not None:
         facts["price"] = format_money_for_model(wine.price, wine.currency)
