@@ -51,6 +51,7 @@ MAX_ARGUMENT_CHARS: Final = 1_000
 """The maximum length of the arguments of a proposed call, which the user must read."""
 CUT_NOTE_CHARS: Final = 300
 """Characters reserved for the note that a result was cut."""
+MAX_REASON_CHARS: Final = 200
 MAX_LINKS: Final = 20
 MIN_ECHO_CHARS: Final = 4
 """The minimum length of an argument that is removed from evidence."""
@@ -104,7 +105,7 @@ def read_servers(text: str) -> tuple[dict[str, McpServer], list[str]]:
             problem = describe_validation_error(error).removeprefix("answer: ")
             problems.append(f"{clip_quote(name)}: {problem}")
             continue
-        if bool(server.command) == bool(server.url):
+        if bool(server.command) == bool(server.url):  # neither or both
             problems.append(f"{clip_quote(name)}: must have either a command or a url")
         else:
             servers[api_name(name)] = server
@@ -157,7 +158,7 @@ class Connection:
     problem: str = ""
     """The reason why the server is down, or "" if it is not."""
     first_attempt_ended: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set when the server has listed its tools or failed to."""
+    """Set when the server has listed its tools for the first time, or has failed to."""
     _recheck: asyncio.Event = field(default_factory=asyncio.Event)
     """Set to list the tools at once, before the interval has passed."""
 
@@ -168,9 +169,8 @@ class Connection:
             try:
                 await self._serve()
             except Exception as error:
-                if (
-                    self.client is not None
-                ):  # it was connected, so failures are counted from the beginning
+                if self.client is not None:
+                    # It was connected, so failures are counted from the beginning.
                     failures = 0
                 failures += 1
                 cause = _unwrap_error(error)
@@ -204,6 +204,7 @@ class Connection:
                 self.problem = ""
                 self.first_attempt_ended.set()
                 self._recheck.clear()
+                # Wait for the interval, or until `_recheck` is set.
                 with suppress(TimeoutError):
                     async with asyncio.timeout(LIST_INTERVAL):
                         await self._recheck.wait()
@@ -284,7 +285,8 @@ class Connection:
             result = await self.client.call_tool(tool_name, arguments.model_extra)
         except Exception as error:
             self._recheck.set()  # the server may have exited: check it now
-            reason = clip(strip_invisible(str(_unwrap_error(error))), 200)
+            message = str(_unwrap_error(error))
+            reason = clip(strip_invisible(message), MAX_REASON_CHARS)
             raise ToolError(
                 f"{self.name} failed: {reason}; answer without it"
             ) from None
@@ -297,13 +299,13 @@ class Connection:
 def _propose(name: str, arguments: AnyArguments) -> ToolOutput:
     """Propose a call to the user. Raise ToolError if its arguments are too long."""
     arguments_json = json.dumps(arguments.model_extra, ensure_ascii=False)
-    shown = strip_invisible(arguments_json)
-    if len(shown) > MAX_ARGUMENT_CHARS:
+    shown_arguments = strip_invisible(arguments_json)
+    if len(shown_arguments) > MAX_ARGUMENT_CHARS:
         raise ToolError(
             f"the arguments have more than {MAX_ARGUMENT_CHARS} characters; "
             "the user, who must consent, could not read them"
         )
-    return ToolOutput(PROPOSED_MESSAGE, effects=(Proposal(name, shown),))
+    return ToolOutput(PROPOSED_MESSAGE, effects=(Proposal(name, shown_arguments),))
 
 
 def _reveal(secrets: Mapping[str, SecretStr]) -> dict[str, str]:
@@ -321,7 +323,10 @@ def _is_declared_read_only(listing: "ListedTool") -> bool:
 
 
 def _is_declared_harmless(listing: "ListedTool") -> bool:
-    """Return whether the server declares that a tool destroys nothing. By default a tool may."""
+    """Return whether the server declares that a tool destroys nothing.
+
+    A tool without such a declaration is harmless only if it is declared read-only.
+    """
     if listing.annotations is None or listing.annotations.destructive_hint is None:
         return _is_declared_read_only(listing)
     return not listing.annotations.destructive_hint
@@ -398,7 +403,7 @@ def collect_evidence(
 ) -> dict[str, Source]:
     """Return the evidence of a result by id: its text, and the web addresses in it.
 
-    Repeated arguments are removed: the model wrote them, so they prove nothing.
+    Arguments that the result repeats are removed. The model wrote them, so they prove nothing.
     """
     for value in arguments.values():
         if isinstance(value, str) and len(value) >= MIN_ECHO_CHARS:
@@ -409,7 +414,7 @@ def collect_evidence(
         if get_domain(address) and address not in urls:
             urls.append(address)
     evidence: dict[str, Source] = {key: ResultEvidence(text)}
-    for number, url in enumerate(urls[:MAX_LINKS], 1):
+    for number, url in enumerate(urls[:MAX_LINKS], start=1):
         evidence[f"{key}:{number}"] = ResultEvidence(url, (url,))
     return evidence
 

@@ -227,9 +227,10 @@ def _build_char_pattern(char: str) -> str:
 
 
 def _is_within_word(text: str, position: int) -> bool:
-    """Return whether a word continues from the character before a position."""
+    """Return whether the characters before and after a position belong to one word."""
     chars = text[max(0, position - 1) : position + 1]
-    if len(chars) < 2 or not chars.isalnum():
+    is_at_edge = len(chars) < 2  # the text begins or ends here
+    if is_at_edge or not chars.isalnum():
         return False
     return UNSPACED_SCRIPTS.search(chars) is None
 
@@ -237,7 +238,7 @@ def _is_within_word(text: str, position: int) -> bool:
 class Quote(Snippet):
     """A passage in the exact words of its source.
 
-    Only `relevance` is by the model; it may be empty.
+    Only `relevance` is written by the model. It is empty if no model chose the passage.
     """
 
     path: str
@@ -267,17 +268,21 @@ class QuoteCache:
 
     def get(self, key: Hashable) -> Quotes | None:
         """Return the quotes stored under `key`, or None if they are absent or expired."""
-        expiry, quotes = self._stored.get(key, (0.0, None))
+        entry = self._stored.get(key)
+        if entry is None:
+            return None
+        expiry, quotes = entry
         if self._clock() >= expiry:
             return None
         return quotes
 
     def put(self, key: Hashable, quotes: Quotes) -> None:
         """Store `quotes` under `key`, and drop the oldest entry if the cache is full."""
-        self._stored.pop(key, None)
+        self._stored.pop(key, None)  # so that the entry is the newest again
         self._stored[key] = (self._clock() + CACHE_SECONDS, quotes)
         if len(self._stored) > CACHE_ENTRIES:
-            del self._stored[next(iter(self._stored))]
+            oldest_key = next(iter(self._stored))
+            del self._stored[oldest_key]
 
 
 async def find_quotes(
@@ -377,7 +382,10 @@ def _build_quotes(
 def _build_quotes_of(
     snippets: Sequence[Snippet], chunks: Sequence[Chunk]
 ) -> tuple[Quote, ...]:
-    """Return each snippet that occurs in the chunks once, in the words of the chunks."""
+    """Return the snippets that occur in the chunks, in the words of the chunks.
+
+    Each passage is returned once, even if several snippets have copied it.
+    """
     quotes: dict[tuple[str, str], Quote] = {}
     for snippet in snippets:
         found = find_in_chunks(snippet, chunks)

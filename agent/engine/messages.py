@@ -166,7 +166,7 @@ class LLMResponse:
 
     @property
     def output(self) -> object:
-        """Return the response as an admin reads it in the trace. An invalid answer is kept raw."""
+        """Return the response as an admin reads it in the trace: its calls, refusal or raw text."""
         if self.tool_calls:
             calls = [
                 {"id": call.id, "name": call.name, "arguments": call.arguments}
@@ -218,7 +218,7 @@ class Conversation:
         for url in images:
             self._images.append({"type": "image_url", "image_url": {"url": url}})
         self._added: list[Message] = []
-        # The last invalid response and its feedback, within `_added`.
+        # The place in `_added` of the last invalid response and its feedback. It is empty at first.
         self._pair = slice(0, 0)
         self._call_ids: set[str] = set()
         for message in history:
@@ -254,7 +254,10 @@ class Conversation:
         self._added = [*map(without_echoes, self._added)]
 
     def shorten(self) -> bool:
-        """Drop half of the history, up to a message of the user. Return False if there is none."""
+        """Drop the older half of the history. Return False if there was no history.
+
+        More is dropped until the history begins with a message of the user.
+        """
         had_history = bool(self._history)
         del self._history[: len(self._history) // 2 + 1]
         while self._history and self._history[0]["role"] != "user":
@@ -270,7 +273,7 @@ class Conversation:
         for call in calls:
             id = call.id
             if id in self._call_ids or not CALL_ID.fullmatch(id):
-                id = secrets.token_hex(5)[1:]
+                id = secrets.token_hex(5)[1:]  # nine of ten characters
             self._call_ids.add(id)
             unique.append(replace(call, id=id))
         return unique
@@ -289,16 +292,17 @@ class Conversation:
             self._added.append(message)
 
     def add_feedback(self, response: LLMResponse, raw: str, feedback: str) -> None:
-        """Add an invalid response, of which `raw` is sent, in place of the previous pair.
+        """Add an invalid response and its feedback, in place of the previous such pair.
 
-        The response has its echo if tools were called, because some servers then require it.
+        `raw` is the text of the response that is sent. The response has its echo if tools were
+        called, because some servers then require it.
         """
         del self._added[self._pair]
         self._pair = slice(len(self._added), len(self._added) + 2)
         # Servers refuse a blank content.
         content = clip(raw, SHOWN_RAW_CHARS) or "(no answer)"
         answer: Message = {"role": "assistant", "content": content}
-        if self._added:
+        if self._added:  # tools were called
             answer |= response.echo
         self._added += [answer, {"role": "user", "content": feedback}]
 
@@ -328,7 +332,9 @@ def without_images(message: Message) -> Message:
     lines = [text["text"]]
     for image in images:
         base64_chars = len(image["image_url"]["url"])
-        lines.append(f"[image, {base64_chars * 3 // 4000} kB]")
+        # Four characters of base64 are three bytes.
+        kilobytes = base64_chars * 3 // 4000
+        lines.append(f"[image, {kilobytes} kB]")
     return message | {"content": "\n".join(lines)}
 
 

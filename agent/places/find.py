@@ -51,13 +51,14 @@ REQUEST_SECONDS: Final = 8.0
 SEARCH_SECONDS: Final = 15.0
 """The time limit of all searches together."""
 QUERIES_SECONDS: Final = 40
-"""The time limit of a model for the ten queries of the tool. Slow models need as much."""
+"""The time limit of a model for the ten queries of the tool. Slow models need all of it."""
 MAX_URL_CHARS: Final = 2000
 MAX_TITLE_CHARS: Final = 200
 MAX_SNIPPET_CHARS: Final = 1000
 MAX_HITS: Final = 10
 MAX_RESULTS: Final = 20
-RANK_CONSTANT: Final = 60  # the usual one of reciprocal rank fusion
+CONCURRENT_SEARCHES: Final = 3
+RANK_CONSTANT: Final = 60  # the usual constant of reciprocal rank fusion
 RESULTS_SHOWN: Final = 8
 LINKS_SHOWN: Final = 3
 SEARCH_DOWN: Final = "search_failed"  # the type of the error when every search failed
@@ -117,6 +118,7 @@ class WebSearch:
         if response.status_code != httpx2.codes.OK:
             raise ToolError(f"{self.name} answered {response.status_code}: {ADVICE}")
         with suppress(ValueError, RecursionError, AttributeError):
+            # A body that is missing or no object is reported below.
             data = json.loads(body or b"")
             # Brave nests its results in `web`.
             return self._parse_hits(data.get("web", data).get("results"))
@@ -161,7 +163,7 @@ def brave(
 
 
 def _clean_url(value: object) -> str:
-    """Return the address of a web page, or "" if it is no such address, or too long for a link."""
+    """Return a value if it is the address of a web page that is short enough for a link, or ""."""
     if not isinstance(value, str):
         return ""
     url = value.strip()
@@ -243,8 +245,8 @@ async def find_places(
 ) -> Places:
     """Return at most 20 places of a category in `place`: the merged results of ten queries.
 
-    Without a search provider, or if it fails or takes over 15 s, there are no results. The errors
-    of `generate_queries` are raised.
+    Without a search provider there are no results. A search that fails, or has not ended within
+    `SEARCH_SECONDS`, adds none. The errors of `generate_queries` are raised.
     """
     queries = await generate_queries(
         category, place, run=run, wish=to_visible_line(wish)
@@ -278,9 +280,9 @@ async def find_places(
 async def _search_all(
     search: WebSearch, queries: Sequence[str]
 ) -> tuple[dict[str, list[Place]], list[str]]:
-    """Search for three queries at a time, and return the hits by query and the error messages."""
+    """Return the hits by query, and the error messages of the searches that failed."""
     errors = []
-    concurrency = asyncio.Semaphore(3)
+    concurrency = asyncio.Semaphore(CONCURRENT_SEARCHES)
     deadline = asyncio.get_running_loop().time() + SEARCH_SECONDS
 
     async def search_once(query: str) -> list[Place]:
@@ -304,14 +306,18 @@ def _merge_hits(hits: Mapping[str, Sequence[Place]]) -> tuple[Place, ...]:
     snippet of the first. Places that many queries rank high come first (reciprocal rank fusion).
     """
     places: dict[str, Place] = {}
-    urls: dict[tuple[str, ...], str] = {}  # the URL of the place with a key
+    urls: dict[
+        tuple[str, ...], str
+    ] = {}  # the URL of each place, by the keys of its hits
     scores: defaultdict[str, float] = defaultdict(float)
     for query, query_hits in hits.items():
         for rank, hit in enumerate(query_hits, start=1):
             address, title = _list_keys(hit)
             url = urls.get(address) or urls.get(title) or hit.url
-            urls[address] = urls[title] = url
+            urls[address] = url
+            urls[title] = url
             place = places.setdefault(url, hit)
+            # A query counts once for a place, by the best of its hits.
             if query not in place.queries:
                 scores[url] += 1 / (RANK_CONSTANT + rank)
                 places[url] = replace(place, queries=(*place.queries, query))
@@ -389,9 +395,8 @@ def find_places_tool(search: WebSearch | None = None) -> Tool:
             )
         except (QueryGenerationFailed, ValueError) as error:
             raise ToolError(str(error)) from None
-        if (
-            places.is_search_down
-        ):  # links are an answer, but an admin has to know of the failure
+        if places.is_search_down:
+            # The links are an answer, but an admin has to know of the failure.
             run.span.update(level="ERROR", metadata={"error_type": SEARCH_DOWN})
         return _describe_for_model(places)
 

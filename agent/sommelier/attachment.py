@@ -78,10 +78,9 @@ def _clean_line(value: object) -> str:
     if not isinstance(value, str | int):
         return ""
     max_chars = size_limits.PICTURE_NAME_CHARS
-    raw = str(value)[
-        : 4 * max_chars
-    ]  # most of the text may be white space or invisible
-    words = strip_invisible(raw).split()
+    # The text is cut before it is cleaned. Most of it may be white space or invisible.
+    beginning = str(value)[: 4 * max_chars]
+    words = strip_invisible(beginning).split()
     return " ".join(words)[:max_chars]
 
 
@@ -224,16 +223,18 @@ class Attachment(BaseModel):
     @property
     def notes(self) -> tuple[str, ...]:
         """Return sentences about the lines and pictures that were not read."""
-        unread = self.unread.items()
-        return tuple(translate(name, count=count) for name, count in unread)
+        notes: list[str] = []
+        for name, count in self.unread.items():
+            notes.append(translate(name, count=count))
+        return tuple(notes)
 
     async def wines_for(self, person: Person, catalogue: Catalogue) -> list[ReadWine]:
         """Return the wines that a person may be shown, with their facts in the catalogue."""
         ids = [wine.known_id for wine in self.wines if wine.known_id]
-        ours = {wine.id: wine for wine in await catalogue.get(ids)}
+        our_wines = {wine.id: wine for wine in await catalogue.get(ids)}
         shown: list[ReadWine] = []
         for read in self.wines:
-            known = ours.get(read.known_id or "")
+            known = our_wines.get(read.known_id or "")
             wine = read.model_copy(update={"known": known})
             facts = wine.facts
             if may_be_shown(facts, person):
@@ -256,9 +257,9 @@ class Attachment(BaseModel):
                 sources |= await _add_ours(row, wine, catalogue, person)
         if self.unread:
             content["not_read"] = self.unread
-        hidden = len(self.wines) - len(wines)
-        if hidden:
-            content["left_out"] = f"{hidden}: {HIDDEN_NOTE}"
+        hidden_count = len(self.wines) - len(wines)
+        if hidden_count:
+            content["left_out"] = f"{hidden_count}: {HIDDEN_NOTE}"
         return ToolOutput(content, sources)
 
     def make_tool(self, catalogue: Catalogue) -> Tool:
@@ -306,10 +307,10 @@ async def _add_ours(
     if not wine.known and not is_clear:
         row["here"] = UNCLEAR_NOTE
         return {}
-    availability, ours = await find_in_catalogue(wine, catalogue, person)
+    availability, our_wines = await find_in_catalogue(wine, catalogue, person)
     row["here"] = availability.replace("_", " ")
-    row["cellar"] = [full_record(our) for our in ours]
-    return {our.id: our for our in ours}
+    row["cellar"] = [full_record(our_wine) for our_wine in our_wines]
+    return {our_wine.id: our_wine for our_wine in our_wines}
 
 
 async def with_known_id(read: ReadWine, catalogue: Catalogue) -> ReadWine:
@@ -324,28 +325,29 @@ async def with_known_id(read: ReadWine, catalogue: Catalogue) -> ReadWine:
 
 
 def _is_same(read: ReadWine, wine: Wine) -> bool:
-    """Return whether a wine that was read is probably `wine`, which shares its producer's words.
+    """Return whether a wine that was read is probably `wine`.
 
-    At least twice as many words must be shared as differ. Words of the wine's origin and grapes,
-    and words elsewhere on the label, do not count as differing.
+    The two must share a word of the producer of `wine`, and at least twice as many words as differ.
+    Words of the wine's origin and grapes, and words elsewhere on the label, do not count as
+    differing.
     """
     read_words = set(split_words(f"{read.producer} {read.name}"))
     our_words = set(split_words(f"{wine.producer} {wine.name}"))
     context_words = set(split_words(f"{read.line} {read.region}"))
     shared = read_words & our_words
-    only_read = read_words - our_words - _origin_words(wine)
-    only_ours = our_words - read_words - context_words
+    only_in_read = read_words - our_words - _origin_words(wine)
+    only_in_ours = our_words - read_words - context_words
     is_same_producer = not shared.isdisjoint(split_words(wine.producer))
-    differing_count = len(only_read) + len(only_ours)
+    differing_count = len(only_in_read) + len(only_in_ours)
     return is_same_producer and 2 * differing_count <= len(shared)
 
 
 async def find_in_catalogue(
     read: ReadWine, catalogue: Catalogue, person: Person
 ) -> tuple[str, list[Wine]]:
-    """Return our availability of a wine that was read, as a message name, and our wines.
+    """Return the name of the message about whether we have a wine that was read, and our wines.
 
-    They are the wine itself, or else wines that share words of its name or region.
+    Our wines are the wine itself, or else wines that share words of its name or region.
     """
     if read.known:
         return "we_have_it", [read.known]
