@@ -36,7 +36,7 @@ CHEAPER_MODEL: Final = "quotes"
 """The key, in a turn's models, of the model to ask first if one document is clearly best."""
 
 BLANK_LINE: Final = pattern(r"\n\s*\n")
-"""What separates the paragraphs of a chunk."""
+"""The blank line between two paragraphs of a chunk."""
 PROMPT_TAG: Final = pattern(r"(?i)<(/?(?:excerpts|sources|question))\b")
 """The beginning of a tag of our prompts: "<excerpts", "</question"."""
 
@@ -168,16 +168,16 @@ async def retrieve(
 
 def describe_chunks(chunks: Sequence[Chunk]) -> list[dict[str, Any]]:
     """Return chunks as an admin reads them in a trace: with their rank and beginning."""
-    described: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
     for rank, chunk in enumerate(chunks, start=1):
-        beginning = {
+        row = {
             "rank": rank,
             "id": chunk.id,
             "path": chunk.path,
             "text": clip(chunk.text, TRACED_CHARS),
         }
-        described.append(beginning)
-    return described
+        rows.append(row)
+    return rows
 
 
 def keep_near_best(chunks: Sequence[Chunk]) -> list[Chunk]:
@@ -230,19 +230,19 @@ async def ask_cheaper_model_first(
 
     Otherwise, or if its answers stay invalid, ask the run's models.
     """
-    cheaper = get_deps(run).models.get(CHEAPER_MODEL)
-    if cheaper is not None and has_clear_best(chunks):
+    cheaper_model = get_deps(run).models.get(CHEAPER_MODEL)
+    if cheaper_model is not None and has_clear_best(chunks):
         # If this model is down, the run's models are asked.
         one_try = replace(run.limits, model_tries=1)
         response = await generate_agentic_response(
             message,
-            run=replace(run, models=[cheaper], limits=one_try),
+            run=replace(run, models=[cheaper_model], limits=one_try),
             contract=contract,
         )
         if response.outcome == "answered":
             run.span.update(metadata={"tier": 1})
             return response
-    if cheaper is not None:
+    if cheaper_model is not None:
         run.span.update(metadata={"tier": 2})
     return await generate_agentic_response(message, run=run, contract=contract)
 
@@ -252,9 +252,10 @@ def has_clear_best(chunks: Sequence[Chunk]) -> bool:
     if not chunks:
         return False
     best = chunks[0]
-    limit = MIN_SCORE_SHARE * best.score
+    max_other_score = MIN_SCORE_SHARE * best.score
     for chunk in chunks:
-        if chunk.document_id != best.document_id and chunk.score > limit:
+        is_of_other_document = chunk.document_id != best.document_id
+        if is_of_other_document and chunk.score > max_other_score:
             return False
     return True
 
@@ -287,13 +288,13 @@ def search_documents_tool(documents: DocumentStore) -> Tool:
         """
         chunks = keep_near_best(await retrieve(documents, [query], run.span))
         ids_given_to_model = get_deps(run).ids_given_to_model
-        new = []
+        new_chunks = []
         for chunk in chunks:
             if chunk.id not in ids_given_to_model:
-                new.append(chunk)
+                new_chunks.append(chunk)
                 ids_given_to_model.add(chunk.id)
-        if new:
-            content = excerpts(new)
+        if new_chunks:
+            content = excerpts(new_chunks)
         elif chunks:
             content = NO_MORE
         else:

@@ -104,7 +104,7 @@ class Usage:
     prices: Mapping[str, Price] = field(default_factory=dict, repr=False)
     """The prices of models that the admin has set, by name."""
     billed_before: BilledUsage = NOTHING_BILLED
-    """The usage of earlier tries.
+    """The usage of earlier tries to answer the same message.
 
     It counts towards the budgets of a day, but not towards the limits.
     """
@@ -118,7 +118,10 @@ class Usage:
         return self.billed_before + billed
 
     def add(self, usage: TokenUsage, costs: Costs, *, is_answered: bool = True) -> None:
-        """Count the tokens and the cost of a response, and its request if the model answered."""
+        """Count the tokens and the cost of a response.
+
+        If a model has answered, count its request, too.
+        """
         if is_answered:
             self.answered_requests += 1
         self.tokens += usage
@@ -235,7 +238,7 @@ class Stop:
 
     def __init__(self) -> None:
         self.is_requested = False
-        self._working: asyncio.Timeout | None = None
+        self._timeout: asyncio.Timeout | None = None
 
     def request(self) -> None:
         """Stop the watched block now, or when it is entered.
@@ -245,22 +248,25 @@ class Stop:
         if self.is_requested:
             return  # a timeout that is about to end cannot be set again
         self.is_requested = True
-        if self._working is not None:
-            self._working.reschedule(asyncio.get_running_loop().time())
+        if self._timeout is not None:
+            self._timeout.reschedule(asyncio.get_running_loop().time())
 
     @asynccontextmanager
     async def watch(self) -> AsyncIterator[None]:
         """Run the block until it ends, or raise Stopped if `request` is called."""
-        seconds = 0 if self.is_requested else None
+        # There is no time limit until `request` sets one.
+        seconds: float | None = None
+        if self.is_requested:
+            seconds = 0
         try:
-            async with asyncio.timeout(seconds) as self._working:
+            async with asyncio.timeout(seconds) as self._timeout:
                 yield
         except TimeoutError:
             if not self.is_requested:
                 raise
             raise Stopped("the user has stopped this turn") from None
         finally:
-            self._working = None
+            self._timeout = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,8 +274,9 @@ class Run(Generic[D]):
     """The context of one turn. Make one for each message that is answered.
 
     `models` are asked in order: the next one if one is down. `instructions` are the system prompt,
-    `history` holds earlier messages. `usage` counts the requests to models. They end at the
-    `deadline` (a time of the event loop), at the latest `limits.seconds` after the turn began.
+    `history` holds earlier messages. `usage` counts the requests to models. These
+    requests end at the `deadline`, a time of the event loop, which is at the latest
+    `limits.seconds` after the turn began.
     `deps` are the dependencies of tools and rules; the engine does not read them. `draft` is what
     the user may read while the answer forms, or None if nobody reads it. `stop` stops the turn.
     """
@@ -289,7 +296,7 @@ class Run(Generic[D]):
     def for_turn(self, *, billed_before: BilledUsage = NOTHING_BILLED) -> "Run[D]":
         """Return the run with a usage and a stop of its own.
 
-        `billed_before` is that of earlier tries.
+        `billed_before` is the usage of earlier tries.
         """
         usage = Usage(prices=self.usage.prices, billed_before=billed_before)
         return replace(self, usage=usage, stop=Stop())

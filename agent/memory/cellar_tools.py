@@ -141,7 +141,7 @@ def _find_removal(arguments: CellarArguments, person: Person) -> CellarItem:
     """Return the item to remove bottles from, with a negative count.
 
     Raises:
-        ToolError: no wine is clearly meant, or there are fewer bottles of it.
+        ToolError: no wine is clearly meant, or the user has fewer bottles of it than that.
     """
     wine = arguments.wine_id or arguments.label
     match find_item_to_remove(person.bottles, wine, arguments.count):
@@ -211,10 +211,11 @@ async def own_cellar(query: CellarQuery, run: Run) -> ToolOutput:
         )
     is_noted = len(found) <= MAX_NOTED_ROWS
     rows = [describe_row(indexed, is_noted=is_noted) for indexed in found[:MAX_ROWS]]
+    # `fit_rows` only counts the rows that cannot fit, so they stay empty.
     rows += [""] * (len(found) - len(rows))
-    bottles = sum(indexed.item.count for indexed in found)
+    bottle_count = sum(indexed.item.count for indexed in found)
     head = {
-        "found": f"{len(found)} wines, {bottles} bottles, owned by the guest",
+        "found": f"{len(found)} wines, {bottle_count} bottles, owned by the guest",
         "year": this_year(),
         "columns": COLUMNS,
     }
@@ -227,16 +228,17 @@ async def own_cellar(query: CellarQuery, run: Run) -> ToolOutput:
 
 
 def _find_own(query: CellarQuery, person: Person) -> list[IndexedItem]:
-    """Return the found items that the user may drink."""
+    """Return the items of the cellar that a query finds and the user may drink."""
     found = search_cellar(index_cellar(person.bottles, this_year()), query)
-    if not (person.safety.allergies or person.safety.forbids_alcohol):
+    is_restricted = person.safety.allergies or person.safety.forbids_alcohol
+    if not is_restricted:
         return found
     # Wines that the user hates are listed too. Allergies are in the safety state, so they still
     # apply.
-    without_facts = replace(person, facts=())
+    person_without_facts = replace(person, facts=())
     allowed = []
     for indexed in found:
-        if may_be_shown(to_wine(indexed.item), without_facts):
+        if may_be_shown(to_wine(indexed.item), person_without_facts):
             allowed.append(indexed)
     return allowed
 

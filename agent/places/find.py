@@ -306,9 +306,8 @@ def _merge_hits(hits: Mapping[str, Sequence[Place]]) -> tuple[Place, ...]:
     snippet of the first. Places that many queries rank high come first (reciprocal rank fusion).
     """
     places: dict[str, Place] = {}
-    urls: dict[
-        tuple[str, ...], str
-    ] = {}  # the URL of each place, by the keys of its hits
+    # The URL of each place, by the keys of its hits.
+    urls: dict[tuple[str, ...], str] = {}
     scores: defaultdict[str, float] = defaultdict(float)
     for query, query_hits in hits.items():
         for rank, hit in enumerate(query_hits, start=1):

@@ -111,11 +111,11 @@ class _NameReader:
     def read(self) -> AskedName | None:
         """Return the name, or None if the message has no words that may be one."""
         asks_for_stock = self._has_role("have")
-        if not asks_for_stock and not self._is_bare():
+        if not asks_for_stock and not self._may_be_only_name():
             return None
-        named = self._list_named()
+        name_indices = self._list_name_indices()
         small_talk = self._find_small_talk()
-        core = [index for index in named if index not in small_talk]
+        core = [index for index in name_indices if index not in small_talk]
         joined = self._find_joined(core)
         unknown: list[int] = []
         for index in core:
@@ -127,7 +127,7 @@ class _NameReader:
             return None
         has_estate = bool(unknown) and self._has_role("estate")
         return AskedName(
-            name=self._join(named),
+            name=self._join(name_indices),
             core=self._join(core),
             unknown=self._join(unknown),
             clauses=self._join_clauses(core),
@@ -138,8 +138,8 @@ class _NameReader:
             offer=self._find_offer(),
         )
 
-    def _is_bare(self) -> bool:
-        """Return whether the message is only a name, since it is short and asks nothing."""
+    def _may_be_only_name(self) -> bool:
+        """Return whether the message may be only a name: it is short and asks nothing."""
         word_count = sum(token.is_alphanumeric for token in self._tokens)
         return word_count <= MAX_BARE_WORDS and not self._has_role(*TOLD_ROLES)
 
@@ -170,24 +170,26 @@ class _NameReader:
         is_name = phrase.has_role("name") or phrase.has_field(NAME_FIELDS)
         if is_name or phrase.end >= len(self._tokens):
             return False
-        before = self._tokens[max(0, phrase.start - 1)]
-        if phrase.start and fold(before.written) not in all_common_words():
-            return False
-        following = self._tokens[phrase.end]
-        is_preposition = following.stem in load_grammar().dish_prepositions
-        return is_preposition and not following.is_capitalised
+        if phrase.start > 0:
+            word_before = self._tokens[phrase.start - 1]
+            # A word that is not common may be the first one of a name: "Cheval Blanc".
+            if fold(word_before.written) not in all_common_words():
+                return False
+        word_after = self._tokens[phrase.end]
+        is_preposition = word_after.stem in load_grammar().dish_prepositions
+        return is_preposition and not word_after.is_capitalised
 
-    def _list_named(self) -> list[int]:
+    def _list_name_indices(self) -> list[int]:
         """Return the indices of the words that may be in a name, unlike "have you"."""
-        unnamed: set[int] = set()
+        excluded_indices: set[int] = set()
         for phrase in self._phrases:
             if phrase.has_role(*GRAMMAR_ROLES) or phrase.has_field(UNNAMED_FIELDS):
-                unnamed.update(phrase.indices)
-        named: list[int] = []
+                excluded_indices.update(phrase.indices)
+        name_indices: list[int] = []
         for index, token in enumerate(self._tokens):
-            if token.is_alphanumeric and index not in unnamed:
-                named.append(index)
-        return named
+            if token.is_alphanumeric and index not in excluded_indices:
+                name_indices.append(index)
+        return name_indices
 
     def _find_small_talk(self) -> set[int]:
         """Return the indices of words such as "please", which may also be in names."""
@@ -221,8 +223,8 @@ class _NameReader:
 
     def _names_place(self, index: int) -> bool:
         """Return whether the word at an index names a place, alone or with other words."""
-        here = [phrase for phrase in self._phrases if phrase.start == index]
-        return any(phrase.values("regions") for phrase in here)
+        phrases = [phrase for phrase in self._phrases if phrase.start == index]
+        return any(phrase.values("regions") for phrase in phrases)
 
     def _has_full_name(self, unknown: Sequence[int]) -> bool:
         """Return whether two unknown words with capital letters stand beside a known name.
