@@ -44,18 +44,19 @@ def parse_cellar_item(text: str) -> CellarItem | None:
     tokens = []
     currency: Currency | None = None
     for token in _TOKEN.findall(text):
-        found = parse_currency(token)
-        if found is None:
+        token_currency = parse_currency(token)
+        if token_currency is None:
             tokens.append(token)
-        currency = currency or found
+        currency = currency or token_currency  # the first one counts
     count = 1
     if tokens and tokens[0].isdecimal() and int(tokens[0]) in COUNTS:
         count = int(tokens.pop(0))
     price: float | None = None
     if len(tokens) > 1 and _PRICE.search(tokens[-1]):
-        last = tokens[-1]
-        if currency or not _is_year(last):
-            price = float(last.replace(",", "."))
+        last_token = tokens[-1]
+        # Without a currency, a number such as "2016" is the vintage.
+        if currency or not _is_year(last_token):
+            price = float(last_token.replace(",", "."))
             tokens.pop()
     name = " ".join(tokens)[:MAX_NAME_CHARS]
     if not any(map(str.isalpha, name)):
@@ -72,8 +73,8 @@ def to_cellar_item(wine: Wine, count: int, **facts: Any) -> CellarItem:
 
     Bottles of one wine in several sizes are several items.
     """
-    kept = {name for name, field in wine_fields().items() if field.in_cellar}
-    fields = wine.model_dump(mode="json", exclude_defaults=True, include=kept)
+    stored_names = {name for name, field in wine_fields().items() if field.in_cellar}
+    fields = wine.model_dump(mode="json", exclude_defaults=True, include=stored_names)
     if wine.price is not None:
         fields |= {"price": wine.price, "currency": wine.currency.value}
     # With a cellar id, a label without a vintage does not end in "NV".
@@ -124,11 +125,11 @@ def find_items_with_room(
     new: Sequence[CellarItem], stored: Collection[CellarItem]
 ) -> list[CellarItem]:
     """Return the new items for which there is room. Items of stored wines always have room."""
-    known = {item.key for item in stored}
-    room = max(0, MAX_CELLAR_ITEMS - len(known))
-    unknown = [item.key for item in new if item.key not in known]
-    fitting = known.union(unknown[:room])
-    return [item for item in new if item.key in fitting]
+    stored_keys = {item.key for item in stored}
+    room = max(0, MAX_CELLAR_ITEMS - len(stored_keys))
+    new_keys = [item.key for item in new if item.key not in stored_keys]
+    keys_with_room = stored_keys.union(new_keys[:room])
+    return [item for item in new if item.key in keys_with_room]
 
 
 def items_in_stock(items: Iterable[CellarItem]) -> list[CellarItem]:
@@ -154,9 +155,10 @@ def find_drinking_window(item: CellarItem) -> Window | None:
     first, last = item.drink_from, item.drink_until
     if first and last:
         return first, last
-    usual = _find_usual_window(item)
-    if usual is not None:
-        return first or usual[0], last or usual[1]
+    usual_window = _find_usual_window(item)
+    if usual_window is not None:
+        usual_first, usual_last = usual_window
+        return first or usual_first, last or usual_last
     only_year = first or last
     if only_year:
         return only_year, only_year
@@ -173,7 +175,7 @@ class _AgeingFacts(NamedTuple):
     region: str
     appellation: str
     grapes: tuple[str, ...]
-    """The first grape."""
+    """The first grape, or none."""
     price: float | None
     currency: str
 
@@ -181,7 +183,8 @@ class _AgeingFacts(NamedTuple):
 def _find_usual_window(item: CellarItem) -> Window | None:
     """Return the window from the tables, or None without a vintage or a style."""
     wine = item.wine
-    if not (wine.get("vintage") and wine.get("style")):
+    has_facts = wine.get("vintage") and wine.get("style")
+    if not has_facts:
         return None
     facts = _AgeingFacts(
         style=wine["style"],
@@ -235,8 +238,8 @@ def state_of_window(window: Window | None, year: int) -> DrinkingState:
 def find_due_items(items: Sequence[CellarItem], year: int) -> list[CellarItem]:
     """Return the items whose drinking windows begin or end in a year.
 
-    Those of which the user was reminded in this year are left out. At most `MAX_DUE_ITEMS`: those
-    whose best years end come first, then the larger stocks.
+    Items of which the user was reminded in this year are left out. At most `MAX_DUE_ITEMS` are
+    returned. Items whose best years end first come first, and of these the larger stocks.
     """
     due: list[tuple[int, CellarItem]] = []
     for item in items_in_stock(items):
@@ -244,6 +247,6 @@ def find_due_items(items: Sequence[CellarItem], year: int) -> list[CellarItem]:
         if window and year in window and item.reminded_year != year:
             due.append((window[1], item))
     due.sort(key=lambda entry: entry[1].count, reverse=True)
-    # A sort is stable: among equal years the larger stocks stay first.
+    # A sort is stable. So among equal years the larger stocks stay first.
     due.sort(key=lambda entry: entry[0])
     return [item for _, item in due[:MAX_DUE_ITEMS]]

@@ -48,6 +48,8 @@ TOO_LONG: Final = pattern(
     "context[ _](?:length|size|window)|prompt is too long|too many tokens"
 )
 """The words with which servers say that a request is too long."""
+NO_STATUS: Final = 0
+"""The status of a request that could not be sent."""
 MIN_KEY_CHARS: Final = 8
 """A shorter key is a word for a local server, and no secret."""
 
@@ -90,12 +92,14 @@ class LLMService:
         self._extra_body = dict(extra_body)
         self._timeout_seconds = timeout_seconds
         self._dialect = dialect or Dialect.of_server(self.base_url)
-        self._reported: set[int] = set()
+        self._reported_statuses: set[int] = set()
 
     async def generate_with_tools(
         self, messages: Sequence[Message], request: LLMRequest
     ) -> LLMResponse:
-        """Send one request to the model, streamed if it has a `written` and the server can stream.
+        """Send one request to the model, and return its response.
+
+        The response is streamed if the request has a `written` and the server can stream.
 
         Raises the errors of `LLM`. It raises ParameterDeclined if later requests will leave out
         what the server did not understand.
@@ -106,13 +110,15 @@ class LLMService:
         response = await self._complete(parameters, streamed)
         if isinstance(response, ServerError):
             has_tools = "tools" in parameters
-            response = self._understood(response, dialect, beside_tools=has_tools)
+            response = self._interpret_error(response, dialect, beside_tools=has_tools)
         if streamed.first_token_ns and "usage" not in streamed.known:
             # The stream had no usage, so its tokens could not be counted: do not stream again.
             self._learn(dialect, replace(dialect, streams=False))
         mode = ""
         if request.output:
-            mode = dialect.mode if "response_format" in parameters else "prompt"
+            mode = "prompt"
+            if "response_format" in parameters:
+                mode = dialect.mode
         return replace(
             response,
             mode=mode,
@@ -136,7 +142,7 @@ class LLMService:
 
             hooks = {"response": [limit_body(MODEL_RESPONSE_BYTES)]}
             self._opened = AsyncOpenAI(
-                # Local servers need no key, the client does.
+                # Local servers need no key, but the client does.
                 api_key=self._api_key or "none",
                 base_url=self.base_url,
                 max_retries=0,
@@ -152,10 +158,8 @@ class LLMService:
         import httpx2  # noqa: PLC0415 - heavy, needed by the first request
         import openai  # noqa: PLC0415
 
-        invalid = (
-            httpx2.InvalidURL,
-            UnicodeEncodeError,
-        )  # errors of the address and of the key
+        # The first is an error of the address, the second one of the key.
+        unsendable = (httpx2.InvalidURL, UnicodeEncodeError)
         is_streamed = "stream" in parameters
         try:
             async with asyncio.timeout(self._timeout_seconds):
@@ -174,12 +178,13 @@ class LLMService:
                     data = _plain_data(answer)
             is_answered = data.get("choices") or data.get("usage")
             if data.get("error") and not is_answered:
+                # Some servers send their errors with the status 200.
                 return ServerError(502, data["error"])
             return read_completion(data, self.model)
         except (openai.APITimeoutError, TimeoutError):
             raise ModelTimeout(f"{self.model} did not answer in time") from None
-        except (openai.APIConnectionError, httpx2.TransportError, *invalid) as error:
-            raise self._unreachable(error.__cause__ or error) from None
+        except (openai.APIConnectionError, httpx2.TransportError, *unsendable) as error:
+            raise self._make_connection_error(error.__cause__ or error) from None
         except openai.APIStatusError as error:
             return ServerError(error.status_code, error.body, error.response.headers)
         except openai.APIError as error:  # an error within a stream
@@ -189,7 +194,7 @@ class LLMService:
                 f"{self.model} answered with no chat completion"
             ) from None
 
-    def _understood(
+    def _interpret_error(
         self, error: ServerError, dialect: Dialect, *, beside_tools: bool
     ) -> LLMResponse:
         """Return the response that the server's error stands for, or raise the right ModelError.
@@ -226,13 +231,13 @@ class LLMService:
             return text
         return text.replace(key, "***")
 
-    def _unreachable(self, error: BaseException) -> ModelError:
+    def _make_connection_error(self, error: BaseException) -> ModelError:
         """Return the error for a server that is down, or for settings that are invalid."""
         kind = type(error).__name__
         if kind in UNSENT:
             advice = "check OPENAI_BASE_URL, OPENAI_API_KEY"
             problem = f"{self.model} cannot be asked ({kind}); {advice}"
-            self._report(0, problem)
+            self._report(NO_STATUS, problem)
             return ModelRejected(problem)
         url = urlsplit(str(self._client.base_url))
         server = f"{url.scheme}://{url.netloc.rpartition('@')[2]}{url.path}"
@@ -242,8 +247,8 @@ class LLMService:
 
     def _report(self, status: int, problem: str) -> None:
         """Log why a request will fail again, once per status."""
-        if status not in self._reported:
-            self._reported.add(status)
+        if status not in self._reported_statuses:
+            self._reported_statuses.add(status)
             log.error("%s", problem)
 
     def _learn(self, dialect: Dialect, simpler: Dialect) -> None:

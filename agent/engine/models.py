@@ -71,8 +71,9 @@ class ModelChain:
             try:
                 return await self._ask_once(chat.messages, request, attempt)
             except ModelError as error:
-                is_shorter = isinstance(error, ContextTooLong) and chat.shorten()
-                if is_shorter or isinstance(error, ParameterDeclined):
+                if isinstance(error, ContextTooLong) and chat.shorten():
+                    continue  # the next request has less of the history
+                if isinstance(error, ParameterDeclined):
                     continue  # the next request leaves out the parameter that the server declined
                 failures += 1
                 wait = self._seconds_to_wait(error, failures)
@@ -145,11 +146,11 @@ class ModelChain:
                 return await model.generate_with_tools(messages, request)
         except asyncio.CancelledError:
             if request.written is not None:
-                cut_off = _cut_off(model, messages, request.written)
-                has_begun = bool(cut_off.content)
+                response = _estimate_response(model, messages, request.written)
+                has_begun = bool(response.content)
                 if has_begun:
                     span.update(name="llm.answer")
-                self._count(cut_off, span, is_answered=has_begun)
+                self._count(response, span, is_answered=has_begun)
             raise
         except ModelError as error:
             span.update(metadata={"status": error.status, "cause": error.cause})
@@ -197,7 +198,9 @@ def _recorded_parameters(request: LLMRequest) -> dict[str, Any]:
     return parameters
 
 
-def _cut_off(model: LLM, messages: list[Message], written: Written) -> LLMResponse:
+def _estimate_response(
+    model: LLM, messages: list[Message], written: Written
+) -> LLMResponse:
     """Return the response so far, with an estimate of its tokens."""
     prompt_chars = len(json.dumps(messages, default=str))
     usage = TokenUsage(prompt_chars // TOKEN_CHARS, len(written.text) // TOKEN_CHARS)
@@ -238,7 +241,7 @@ def assume_price(response: LLMResponse) -> Price:
     """Return the price of an unknown model, which is free on a local server and high elsewhere."""
     if response.base_url is not None and is_local(response.base_url):
         return FREE
-    _warn_of(response.model)
+    _warn_of_unknown_price(response.model)
     return UNKNOWN
 
 
@@ -248,8 +251,8 @@ def _published_price(
 ) -> Price | None:
     """Return the price that is published for a model of a server, or of the model's maker.
 
-    It may depend on the length of the prompt, and on the time of the day, which `half_hour` is.
-    Return None if none is published.
+    Return None if no price is published. A price may depend on the length of the prompt and on the
+    time of the day. So the cache keeps a price for each thousand tokens and each half hour.
     """
     from genai_prices import Usage as Tokens  # noqa: PLC0415 (0.2 s and 13 MB)
     from genai_prices import calc_price  # noqa: PLC0415
@@ -273,11 +276,13 @@ def _published_price(
 
 
 @lru_cache(256)
-def _warn_of(model: str) -> None:
+def _warn_of_unknown_price(model: str) -> None:
     log.warning(
         "The price of the model %.80r is not known, it counts as one of the dearest: %g and %g US "
         "dollars per million tokens read and written. LLM_PRICES may say what it costs.",
-        *(model, UNKNOWN.prompt, UNKNOWN.completion),
+        model,
+        UNKNOWN.prompt,
+        UNKNOWN.completion,
     )
 
 

@@ -101,13 +101,13 @@ def phrases_in(phrases: Sequence[Phrase], clause: range) -> Sequence[Phrase]:
 
 def find_phrases(tokens: Sequence[Token], language: str) -> list[Phrase]:
     """Return the known phrases of a message from left to right, without overlaps."""
-    known = _known_phrases(language)
+    known = _load_known_phrases(language)
     phrases: list[Phrase] = []
     for index, key in _match_phrases(tokens, known):
         if key:
             phrases.append(Phrase(index, index + len(key), known[key]))
         elif load_languages()[language].has_compounds:
-            meanings = _compound_meanings(tokens[index].stem)
+            meanings = _find_compound_meanings(tokens[index].stem)
             if meanings:
                 phrases.append(Phrase(index, index + 1, meanings, is_compound=True))
     return phrases
@@ -117,8 +117,9 @@ def find_phrases(tokens: Sequence[Token], language: str) -> list[Phrase]:
 def detect_language(text: str, usual: str = "") -> str:
     """Return the language of a text by its common words and known phrases.
 
-    If none is clear, return the language in which its writer usually writes; another one must beat
-    it clearly. If that is unknown, the best must beat all others, and "" means that none does.
+    `usual` is the language in which the writer usually writes. It is returned unless another one
+    beats it clearly. If it is unknown (""), the best language must beat all others clearly.
+    Otherwise "" is returned.
     """
     tokens = tokenize(text)
     scores = _score_languages(text, tokens)
@@ -137,9 +138,10 @@ def detect_language(text: str, usual: str = "") -> str:
 
 
 def _score_languages(text: str, tokens: Sequence[Token]) -> dict[str, float]:
-    """Return a score for each language: what its common words and its phrases in a text weigh.
+    """Return a score for each language, by its common words and its phrases in a text.
 
-    A common word in a phrase is not counted again: "mais" is French for "but", and Portuguese too.
+    A common word in a phrase is not counted again, because it may be common in another language:
+    "mais" is a word for "but" in French, and for "more" in Portuguese.
     """
     scores = score_common_words(text)
     lexicon = load_lexicon()
@@ -147,6 +149,7 @@ def _score_languages(text: str, tokens: Sequence[Token]) -> dict[str, float]:
         if sum(map(len, key)) < MIN_FOREIGN_LETTERS:
             continue
         weight = _count_uncommon(tokens[start : start + len(key)])
+        # A phrase of several languages counts for each of them in part.
         languages = scores.keys() & lexicon[key].keys()
         for language in languages:
             scores[language] += weight / len(languages)
@@ -171,12 +174,12 @@ def _match_phrases(
     index = 0
     while index < len(stems):
         longest = longest_by_start.get(stems[index], 0)
-        key = _longest_key(stems[index : index + longest], known)
+        key = _find_longest_key(stems[index : index + longest], known)
         yield index, key
         index += max(len(key), 1)
 
 
-def _longest_key(stems: PhraseKey, known: Container[PhraseKey]) -> PhraseKey:
+def _find_longest_key(stems: PhraseKey, known: Container[PhraseKey]) -> PhraseKey:
     """Return the longest known key with which these stems begin, or an empty key."""
     for length in range(len(stems), 0, -1):
         key = stems[:length]
@@ -195,7 +198,7 @@ def _load_longest_phrases() -> Mapping[str, int]:
 
 
 @cache
-def _known_phrases(language: str) -> Mapping[PhraseKey, Meanings]:
+def _load_known_phrases(language: str) -> Mapping[PhraseKey, Meanings]:
     """Return the phrases that are understood in a language, its own and those of others."""
     known: dict[PhraseKey, Meanings] = {}
     for key, by_language in load_lexicon().items():
@@ -211,7 +214,7 @@ def _known_phrases(language: str) -> Mapping[PhraseKey, Meanings]:
     return known
 
 
-def _compound_meanings(word: str) -> Meanings:
+def _find_compound_meanings(word: str) -> Meanings:
     """Return the meanings of the longest known ending of a word, or else of its beginning."""
     parts = _load_compound_parts()
     last_start = len(word) - MIN_PART_LETTERS
