@@ -39,16 +39,19 @@ T = TypeVar("T")
 DELETION_DELAY: Final = timedelta(minutes=2)
 """How long after a score its deletion is sent, so that it does not overtake the score."""
 LAST: Final = "last"
+"""The word for the newest trace where the id of a trace is asked for."""
 MAX_QUESTION_CHARS: Final = 200
 """How much of a question is shown in lists of traces."""
 MAX_NAMED_TRACES: Final = 3
-"""How many traces an error names if the ids of several begin with what was asked for."""
+"""How many traces an error names at most if several ids begin with the text asked for."""
 
-_TRACE: Final = TypeAdapter(TraceRecord)
-_SPAN: Final = TypeAdapter(SpanRecord)
+_TRACE_ADAPTER: Final = TypeAdapter(TraceRecord)
+_SPAN_ADAPTER: Final = TypeAdapter(SpanRecord)
 
 FAILED_LEVELS: Final[Sequence[SpanLevel]] = ("ERROR", "WARNING")
+"""The levels of turns that failed or that rules answered, the worse one first."""
 FINE_LEVEL: Final[SpanLevel] = "DEFAULT"
+"""The level of all other turns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +66,7 @@ class PreparedTrace:
 class PreparedDelivery:
     """The columns of a trace's row that change when the messages of its turn were sent.
 
-    There are none if no messages were sent.
+    There are no columns if no messages were sent, or if the delivery could not be prepared.
     """
 
     trace_id: str
@@ -89,6 +92,7 @@ class TraceRows:
             # This runs in a thread, because a trace may be long, and other chats must not wait.
             return await asyncio.to_thread(self._prepare, trace)
         except Exception as error:
+            # Only the type is logged, because the message of the error may quote the trace.
             log.error("A trace cannot be stored: %s", type(error).__name__)  # noqa: TRY400
             return None
 
@@ -102,7 +106,8 @@ class TraceRows:
     ) -> PreparedDelivery | None:
         """Mask and compress what the delivery of the messages has added to a trace.
 
-        Return None if there is no trace.
+        Return None if there is no trace. After an error, return a delivery without columns, so that
+        the trace is exported without it.
         """
         if trace is None:
             return None
@@ -121,6 +126,7 @@ class TraceRows:
 
         It adds a span for the sending, and changes the end, the level and the errors of the turn.
         """
+        # The input and the output of the turn were stored before, so they are not masked again.
         summary = replace(trace.root, input=None, output=None)
         addition = replace(trace, spans=[summary, sending], scores={})
         masked = self.masking.mask_trace(addition)
@@ -129,7 +135,7 @@ class TraceRows:
             "ended_at": to_datetime(root.ended_ns or root.started_ns),
             "level": root.level,
             "error_types": _list_errors(root),
-            "delivery": _pack(_SPAN, masked_sending),
+            "delivery": _pack(_SPAN_ADAPTER, masked_sending),
         }
         return PreparedDelivery(trace.trace_id, columns)
 
@@ -148,16 +154,17 @@ class TraceRows:
             "due_at": now,
             **prepared.columns,
         }
-        is_this = TraceRow.trace_id == prepared.trace_id
-        if not await count_changed(
-            session, update(TraceRow).where(is_this).values(values)
-        ):
+        has_trace_id = TraceRow.trace_id == prepared.trace_id
+        add_delivery = update(TraceRow).where(has_trace_id).values(values)
+        changed_count = await count_changed(session, add_delivery)
+        if changed_count == 0:
             return False
         if self.is_exported:
             scores = update(ScoreRow).where(
                 ScoreRow.trace_id == prepared.trace_id,
                 ScoreRow.state == ExportState.WAITING,
-                # A score that was taken back keeps its time: its deletion must not overtake it.
+                # A score that was taken back keeps its later time, because the request to delete
+                # it must not overtake the score.
                 ScoreRow.value.is_not(None),
             )
             await session.execute(scores.values(due_at=now))
@@ -166,7 +173,10 @@ class TraceRows:
     async def save(
         self, session: AsyncSession, prepared: PreparedTrace | None, due_at: datetime
     ) -> None:
-        """Store a trace and its scores, or replace stored ones. They are exported at `due_at`."""
+        """Store a trace and its scores, or replace the stored ones.
+
+        They are exported at `due_at` or later.
+        """
         if prepared is None:
             return
         self._queue(prepared.row, due_at)
@@ -178,14 +188,18 @@ class TraceRows:
     async def save_verdict(
         self, session: AsyncSession, turn: TurnRow, now: datetime
     ) -> None:
-        """Store the feedback on a turn as scores of its trace. Take back what it has no more."""
+        """Store the feedback on a turn as scores of its trace.
+
+        Take back the score of a verdict or a reason that the turn no longer has.
+        """
         if turn.trace_id is None:
             return
-        liked: float | None = None
+        # Langfuse wants a boolean score as 1.0 or 0.0. None takes the score back.
+        is_liked: float | None = None
         if turn.verdict is not None:
-            liked = float(turn.verdict == "liked")
+            is_liked = float(turn.verdict == "liked")
         comment = self.masking.mask_words(turn.comment)
-        feedback = ScoreRecord("user_feedback", liked, "BOOLEAN", comment)
+        feedback = ScoreRecord("user_feedback", is_liked, "BOOLEAN", comment)
         await self._save_score(session, turn, feedback, now)
         reason = ScoreRecord("user_feedback_reason", turn.reason, "CATEGORICAL")
         await self._save_score(session, turn, reason, now)
@@ -197,7 +211,10 @@ class TraceRows:
         score: ScoreRecord,
         now: datetime,
     ) -> None:
-        """Store a score, or change the stored one. If it has no value, take the stored one back."""
+        """Store a score, or change the stored score of this name.
+
+        If the new score has no value, take the stored score back.
+        """
         # The rows are locked, so that an exporter cannot mark a changed score as sent.
         scores_of_name = (
             select(ScoreRow)
@@ -205,11 +222,12 @@ class TraceRows:
             .with_for_update()
         )
         rows = (await session.scalars(scores_of_name)).all()
-        current = [row for row in rows if row.value is not None]
-        if current:
-            row = current[0]
+        # At most one row has a value. The others are scores that were taken back.
+        valid_rows = [row for row in rows if row.value is not None]
+        if valid_rows:
+            row = valid_rows[0]
         elif score.value is None:
-            return
+            return  # there is nothing to take back
         else:
             row = _make_score_row(turn, score.name, taken_back_count=len(rows))
             row.due_at = now
@@ -220,20 +238,22 @@ class TraceRows:
         due_at = now
         if row.due_at > now:
             # An exporter has claimed the row until `due_at`, and may be sending the old value. The
-            # new value is due just after that, so that it replaces the old one. By the other time
-            # the exporter sees that the row has changed.
+            # new value is due just after that time, so that it replaces the old one. The exporter
+            # sees by the changed time that it must not mark the row as sent.
             due_at = row.due_at + timedelta(microseconds=1)
         if row.value is None:
             due_at += DELETION_DELAY
         self._queue(row, due_at)
 
     def _queue(self, row: TraceRow | ScoreRow, due_at: datetime) -> None:
+        """Let a row be exported at `due_at`, or only be kept if rows are not exported."""
         row.state = self._state
         row.refusal = ""
         row.due_at = due_at
 
     @property
     def _state(self) -> str:
+        """Return the state of a row that is stored or changed."""
         if self.is_exported:
             return ExportState.WAITING
         return ExportState.KEPT
@@ -242,7 +262,7 @@ class TraceRows:
 def _make_score_row(turn: TurnRow, name: str, *, taken_back_count: int) -> ScoreRow:
     """Return the row of a new score of a turn.
 
-    Its id is not that of a score with this name that was taken back before.
+    Its id differs from the ids of the scores of this name that were taken back before.
     """
     score_id = f"{turn.trace_id}-{name}"
     if taken_back_count:
@@ -310,9 +330,10 @@ class SqlTraceStore(TraceStoringRepository):
         until: datetime | None = None,
         failed: bool = False,
     ) -> Sequence[TraceRow]:
-        """Return at most `limit` traces without their records: first failures, then the newest.
+        """Return at most `limit` traces without their records.
 
-        If `failed`, return only traces of turns that failed or that rules answered.
+        Failed turns come first, then turns that rules answered, then all others. Among traces of
+        the same level, the newest come first. If `failed`, leave out those others.
         """
         levels = list(FAILED_LEVELS)
         if not failed:
@@ -329,8 +350,9 @@ class SqlTraceStore(TraceStoringRepository):
         traces: list[TraceRow] = []
         # One query for each level, because an index has the levels with the newest traces of each.
         for level in levels:
-            of_level = query.where(TraceRow.level == level)
-            traces += await self._values(of_level.limit(limit - len(traces)))
+            query_of_level = query.where(TraceRow.level == level)
+            missing_count = limit - len(traces)
+            traces += await self._values(query_of_level.limit(missing_count))
         return traces
 
 
@@ -339,7 +361,8 @@ def to_trace_row(trace: TraceRecord) -> TraceRow:
     root = trace.root
     question = ""
     if isinstance(root.input, str):
-        # Cut already here, because it may be very long, and cut again without superfluous spaces.
+        # The input may be very long, so it is cut before its spaces are collapsed. It is cut to
+        # twice the length, because it becomes shorter with the spaces that are removed.
         start = root.input[: 2 * MAX_QUESTION_CHARS]
         question = " ".join(start.split())
     return TraceRow(
@@ -353,13 +376,16 @@ def to_trace_row(trace: TraceRecord) -> TraceRow:
         cost_usd=root.metadata.get("cost_usd", 0.0),
         error_types=_list_errors(root),
         name=trace.name,
-        record=_pack(_TRACE, trace),
+        record=_pack(_TRACE_ADAPTER, trace),
         delivery=None,
     )
 
 
 def _list_errors(root: SpanRecord) -> list[str]:
-    """Return the errors of a turn, or the exception that ended it, and that of its delivery."""
+    """Return the types of the errors of a turn and of its delivery.
+
+    The exception that ended the turn counts only if the turn has no other errors.
+    """
     metadata = root.metadata
     errors = list(metadata.get("error_types", ()))
     if not errors and "error_type" in metadata:
@@ -389,14 +415,15 @@ def _to_score_rows(trace: TraceRecord) -> list[ScoreRow]:
 
 def _pack(adapter: TypeAdapter[T], value: T) -> bytes:
     """Return a masked trace, or one of its spans, as compressed JSON."""
-    return zlib.compress(adapter.dump_json(value, warnings=False), 1)
+    json = adapter.dump_json(value, warnings=False)
+    return zlib.compress(json, level=1)  # the fastest level, because it delays the turn
 
 
 def unpack(record: bytes, delivery: bytes | None) -> TraceRecord:
     """Return the trace that two columns of its row hold: its record and its delivery."""
-    trace = _TRACE.validate_json(zlib.decompress(record))
+    trace = _TRACE_ADAPTER.validate_json(zlib.decompress(record))
     if delivery is not None:
-        trace.spans.append(_SPAN.validate_json(zlib.decompress(delivery)))
+        trace.spans.append(_SPAN_ADAPTER.validate_json(zlib.decompress(delivery)))
         trace.summarize()
     return trace
 

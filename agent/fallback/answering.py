@@ -63,20 +63,20 @@ from agent.turn import NOBODY, Lack, Person, Reply, StoredMessage
 MAX_WINES: Final = 3
 
 Kind = Literal["why", "picked", "question", "wines", "help"]
-"""What a message is answered with:
+"""The kinds of answers that the rules give:
 
 - why: the reasons for the wines shown
 - picked: one of the wines shown
-- question: a passage of a document
-- wines: wines
-- help: what can be asked, because nothing was understood
+- question: a passage of a document, or that there is none
+- wines: wines that are searched for the wish
+- help: what can be asked, because the message names nothing to search for
 """
 
 
 class AskedWines(NamedTuple):
     """The wines that a message asks for by name, and what the search for them found.
 
-    `is_left_out` means that there is such a wine, but this guest may not be shown it.
+    `is_left_out` means that a wine has the name, but may not be shown to this person.
     """
 
     query: WineQuery
@@ -110,22 +110,25 @@ class Fallback:
         Wines and documents are limited to what `person` may be shown.
         """
         wish = await self._read_wish(messages, person)
-        direct = await self._answer_directly(wish.own_request)
-        if direct is not None:
-            return direct
-        if wish.follow_up is None:
-            own = find_own_bottles(wish.own_request, person)
-            if own is not None:
-                return await self._answer_from_cellar(own, wish, person, span)
+        direct_answer = await self._answer_directly(wish.own_request)
+        if direct_answer is not None:
+            return direct_answer
+        if (
+            wish.follow_up is None
+        ):  # buttons are about the wines shown, not about the cellar
+            own_bottles = find_own_bottles(wish.own_request, person)
+            if own_bottles is not None:
+                return await self._answer_from_cellar(own_bottles, wish, person, span)
         if wish.picked is None:
-            asked = await self._find_asked(wish, person, span)
-            if asked is not None:
-                return _asked_answer(asked, wish)
+            asked_wines = await self._find_asked(wish, person, span)
+            if asked_wines is not None:
+                return _answer_about_asked(asked_wines, wish)
         kind = choose_kind(wish)
         passage = None
         if kind == "question":
             passage = await self._find_passage(wish.own_request, span)
             if passage is None and wish.own_request.describes_wine:
+                # No document answers the question, but wines can be searched for what it describes.
                 kind = "wines"
                 wish = replace(wish, request=wish.own_request)
         found = FoundWines()
@@ -143,7 +146,10 @@ class Fallback:
         )
 
     async def _answer_directly(self, request: Request) -> RuleAnswer | None:
-        """Return the answer to who asks for the staff or says what was bought, otherwise None."""
+        """Return the answer to a message that asks for the staff or reports a purchase.
+
+        Return None for any other message.
+        """
         if asks_for_staff(request.text):
             return await self._answer_about_staff(request)
         if request.states_purchase:
@@ -151,7 +157,11 @@ class Fallback:
         return None
 
     async def _answer_about_staff(self, request: Request) -> RuleAnswer:
-        """Return how to reach the people of the shop: by a button, or as its document says."""
+        """Return how to reach the staff of the shop.
+
+        If the bot can pass messages to the staff, the reply offers that. If not, it quotes a
+        document of the shop.
+        """
         if self._has_staff:
             offer = _text_reply(translate("shop_offer"))
             return RuleAnswer(
@@ -165,23 +175,24 @@ class Fallback:
         return RuleAnswer(reply=_text_reply(_quote(passage)), passage=passage)
 
     async def _answer_from_cellar(
-        self, own: OwnBottles, wish: Wish, person: Person, span: Span
+        self, own_bottles: OwnBottles, wish: Wish, person: Person, span: Span
     ) -> RuleAnswer:
         """Answer from the user's cellar. For tonight, add wines that are for sale.
 
-        None are added if only the user's own bottles are meant, or if nothing else is asked for.
+        Add no wines if the user means only their own bottles, or does not describe a wine.
         """
         request = wish.own_request
-        only_own_meant = "own" in request.cellar_words
-        if not own.is_for_tonight or only_own_meant or not request.describes_wine:
-            return RuleAnswer(reply=own.reply)
+        means_only_own = "own" in request.cellar_words
+        may_buy = own_bottles.is_for_tonight and not means_only_own
+        if not may_buy or not request.describes_wine:
+            return RuleAnswer(reply=own_bottles.reply)
         wish = replace(wish, request=request)
         found = await self._find_wines(wish, person, span)
-        sold = _search_reply(wish, found)
-        text = _join(own.text, translate("cellar_for_sale"), sold.text)
-        wines = (*own.reply.wines, *sold.wines)
+        shop_reply = _search_reply(wish, found)
+        text = _join(own_bottles.text, translate("cellar_for_sale"), shop_reply.text)
+        wines = (*own_bottles.reply.wines, *shop_reply.wines)
         return RuleAnswer(
-            reply=replace(sold, text=text, wines=wines),
+            reply=replace(shop_reply, text=text, wines=wines),
             wish=describe_request(request),
             wines=_describe(wines, Request()),
         )
@@ -189,7 +200,10 @@ class Fallback:
     async def _read_wish(
         self, messages: Sequence[StoredMessage], person: Person
     ) -> Wish:
-        """Return the wish of a conversation, without alcohol for a person who must not drink."""
+        """Return the wish of a conversation.
+
+        It becomes a wish for wines without alcohol if `should_offer_alcohol_free` says so.
+        """
         exchanges = get_exchanges(messages)
         shown_ids: list[str] = []
         for _, wine_ids in exchanges:
@@ -211,7 +225,9 @@ class Fallback:
         self, wish: Wish, person: Person, span: Span
     ) -> AskedWines | None:
         """Return the wines that the last message asks for by name, or None if it names no wine."""
-        if wish.follow_up or person.safety.forbids_alcohol:
+        if wish.follow_up:
+            return None  # the sentence of a button is about the wines shown
+        if person.safety.forbids_alcohol:
             return None
         if Style.ALCOHOL_FREE in wish.own_request.values("styles"):
             return None  # a user who drives or is pregnant is shown wines without alcohol instead
@@ -224,15 +240,16 @@ class Fallback:
         filters = query.model_dump(mode="json", exclude_defaults=True)
         with span.child("retrieve.wines", "retriever", input=filters) as retrieval:
             result = await find_wines(self._catalogue, query, person)
-            found = result.wines or _near_wines(result)
-            retrieval.update(output=[wine.id for wine in found])
-        has_name = result.wines or result.other_vintages
-        if wish.last_shown and not has_name:
+            wines = result.wines or _near_wines(result)
+            retrieval.update(output=[wine.id for wine in wines])
+        wines_with_name = result.wines or result.other_vintages
+        if wish.last_shown and not wines_with_name:
             return None  # "have you got one cheaper than the second?" names no wine
         is_left_out = False
         if not result.wines:
-            of_everybody = await self._catalogue.search(query)
-            is_left_out = bool(of_everybody.wines)
+            # Search again without the person's limits, to see whether only they hide the wine.
+            unlimited_result = await self._catalogue.search(query)
+            is_left_out = bool(unlimited_result.wines)
         return AskedWines(query, result, is_left_out)
 
     async def _find_passage(self, question: Request, span: Span) -> Chunk | None:
@@ -256,7 +273,8 @@ class Fallback:
 def should_offer_alcohol_free(wish: Wish, person: Person) -> bool:
     """Return whether to answer an open request with alcohol-free wines.
 
-    A question without a new concern asks for knowledge: "what does sur lie mean?"
+    A question asks for knowledge ("what does sur lie mean?"), so it gets no wines. There is one
+    exception: the message also states a new concern, because of which the person must not drink.
     """
     request = wish.own_request
     safety = person.safety
@@ -271,7 +289,7 @@ def should_offer_alcohol_free(wish: Wish, person: Person) -> bool:
 
 
 def choose_kind(wish: Wish) -> Kind:
-    """Return what a message is answered with."""
+    """Return the kind of answer that the last message of a conversation gets."""
     if wish.follow_up is FollowUp.WHY:
         return "why"
     if wish.picked is not None:
@@ -288,52 +306,64 @@ def choose_kind(wish: Wish) -> Kind:
 
 
 def wants_any_wine(request: Request) -> bool:
-    """Return whether a message only asks for wine: "recommend something"."""
+    """Return whether a message asks for wine without describing it ("recommend something")."""
     if not request.is_empty or not request.is_about_wine or request.is_question:
         return False
-    return all(word.isdecimal() for word in request.unread_words)  # "for 20 people"
+    # Numbers are allowed, because they do not describe a wine: "wine for 20 people".
+    return all(word.isdecimal() for word in request.unread_words)
 
 
 def _describe(wines: Iterable[Wine], request: Request) -> tuple[DescribedWine, ...]:
-    """Return the wines with a description of each for the dishes of a request."""
-    described: list[DescribedWine] = []
+    """Return the wines, each with a description that considers the dishes of a request."""
+    described_wines: list[DescribedWine] = []
     for wine in wines:
         description = describe_wine(wine, request.dishes)
-        described.append(DescribedWine(wine, description))
-    return tuple(described)
+        described_wines.append(DescribedWine(wine, description))
+    return tuple(described_wines)
 
 
-def _asked_answer(asked: AskedWines, wish: Wish) -> RuleAnswer:
-    """Return the answer to whether there is a wine with a name, with the wines that come close."""
+def _answer_about_asked(asked_wines: AskedWines, wish: Wish) -> RuleAnswer:
+    """Return the answer that says whether a wine has the name asked for.
+
+    It shows the wines with this name. If there are none, it shows wines that come near the name.
+    """
     request = wish.own_request
-    result = asked.result
+    result = asked_wines.result
     near_or_named = result.wines or _near_wines(result)
     wines = near_or_named[:MAX_WINES]
-    intro = _asked_intro(asked)
-    reply = _wine_reply(intro, wines, request) if wines else _text_reply(intro)
-    if not any(wine.in_stock for wine in result.wines):
+    intro = _asked_intro(asked_wines)
+    reply = _text_reply(intro)
+    if wines:
+        reply = _wine_reply(intro, wines, request)
+    is_for_sale = any(wine.in_stock for wine in result.wines)
+    if not is_for_sale:
         reply = replace(reply, lack=Lack.NAME)
     return RuleAnswer(reply=reply, wines=_describe(wines, request))
 
 
-def _asked_intro(asked: AskedWines) -> str:
+def _asked_intro(asked_wines: AskedWines) -> str:
     """Return the sentence that says whether there is a wine with the name asked for."""
-    if not asked.result.wines:
-        return _missing_intro(asked)
-    first = asked.result.wines[0]
-    if not first.in_stock:
+    result = asked_wines.result
+    if not result.wines:
+        return _missing_intro(asked_wines)
+    best_wine = result.wines[0]
+    if not best_wine.in_stock:
         return translate("asked_sold_out")
-    if "offer" in asked.result.unmet_filters.get(first.id, ()):
-        offer = translate(f"offer_{asked.query.offer}")
+    unmet_filters = result.unmet_filters.get(best_wine.id, ())
+    if "offer" in unmet_filters:
+        offer = translate(f"offer_{asked_wines.query.offer}")
         return translate("asked_other_offer", offer=offer)
     return translate("asked_in_stock")
 
 
-def _missing_intro(asked: AskedWines) -> str:
-    """Return the sentence that no wine has the name, and which wines come near."""
-    result = asked.result
-    name = escape(asked.query.name)
-    if asked.is_left_out:
+def _missing_intro(asked_wines: AskedWines) -> str:
+    """Return the sentence that says why no wine with the name asked for is shown.
+
+    It also announces the wines that come near the name, if there are any.
+    """
+    result = asked_wines.result
+    name = escape(asked_wines.query.name)
+    if asked_wines.is_left_out:
         return translate("asked_left_out", name=name)
     if result.other_vintages:
         return translate("asked_other_vintage", name=name)
@@ -346,13 +376,14 @@ def _missing_intro(asked: AskedWines) -> str:
 
 
 def _near_wines(result: WineSearchResult) -> tuple[Wine, ...]:
-    """Return the wines that come near a name that no wine has."""
+    """Return wines that come near a name that no wine has, of the nearest kind that was found."""
     return result.other_vintages or result.mentioned or result.closest
 
 
 def _make_reply(
     kind: Kind, wish: Wish, found: FoundWines, passage: Chunk | None
 ) -> Reply:
+    """Return the reply of a kind, from the wines or the passage that were found for it."""
     if kind == "wines":
         return _search_reply(wish, found)
     if kind == "picked" and wish.picked is not None:
@@ -370,7 +401,7 @@ def _make_reply(
 
 
 def _explain(wish: Wish) -> Reply:
-    """Return why the shown wines were recommended, with a line for each wine."""
+    """Return a reply that says why each of the wines shown last was recommended."""
     request = wish.request
     intro = _join(_interpretation(request), _pairing_reason(request))
     lines: list[str] = []
@@ -378,12 +409,13 @@ def _explain(wish: Wish) -> Reply:
         label = escape(get_shown_label(wine))
         fit = escape(describe_fit(wine, request))
         lines.append(f"**{number}. {label}**\n{fit}")
+    # The reply has the wines, but its text has the reasons in place of their cards.
     reply = _wine_reply(intro, wish.last_shown, request)
     return replace(reply, text=_join(intro, *lines))
 
 
 def _say_what_can_be_asked(request: Request) -> str:
-    """Return the answer to a greeting, to thanks and to a message that is not understood."""
+    """Return the answer to thanks, to a greeting, or to a message that is not understood."""
     if request.is_thanks:
         return translate("fallback_thanks")
     if request.is_greeting:
@@ -392,11 +424,13 @@ def _say_what_can_be_asked(request: Request) -> str:
 
 
 def _quote(passage: Chunk) -> str:
+    """Return a passage as a Markdown quotation, between its announcement and its source."""
     lines = filter(str.strip, passage.text.splitlines())
-    quoted = "\n".join(f"> {escape(line)}" for line in lines)
+    quotation = "\n".join(f"> {escape(line)}" for line in lines)
+    # The passage is the only source of the answer, so its number is 1.
     source = source_line(1, passage.title, passage.location)
     announcement = announce_passages("fallback_passage", passage.text)
-    return "\n\n".join((announcement, quoted, source))
+    return _join(announcement, quotation, source)
 
 
 def _interpretation(request: Request) -> str:
@@ -415,21 +449,26 @@ def _text_reply(text: str, *, is_on_topic: bool = True) -> Reply:
 
 
 def _search_reply(wish: Wish, found: FoundWines) -> Reply:
-    """Return a reply with the wines found, after the interpretation of the wish."""
+    """Return a reply with the interpretation of the wish and the wines found.
+
+    If there are no wines, the reply says so.
+    """
     request = wish.request
     interpretation = _interpretation(request)
-    caveats = "\n\n".join(_caveats(wish.own_request, found.wines[:MAX_WINES]))
-    if not found.wines:
+    wines = found.wines[:MAX_WINES]
+    caveats = _join(*_caveats(wish.own_request, wines))
+    if not wines:
         if request.name and not wish.own_request.is_about_wine:
-            # Two words with capital letters may be anything, such as "Buona Serata".
-            sentences = _say_what_can_be_asked(wish.own_request)
-            return _text_reply(sentences, is_on_topic=False)
+            # Two words with capital letters were read as a name, but may be anything, such as
+            # "Buona Serata". Do not say that there is no wine with this name.
+            text = _say_what_can_be_asked(wish.own_request)
+            return _text_reply(text, is_on_topic=False)
         reply = _text_reply(_join(interpretation, _nothing_found(wish), caveats))
         if request.name:
             return replace(reply, lack=Lack.NAME)
         return replace(reply, lack=Lack.WINES)
     intro = _join(interpretation, " ".join(_remarks(found, request)))
-    reply = _wine_reply(intro, found.wines[:MAX_WINES], request, caveats)
+    reply = _wine_reply(intro, wines, request, closing=caveats)
     if found.unmet_fields:
         return replace(reply, lack=Lack.WINES)
     return reply
@@ -445,7 +484,11 @@ def _nothing_found(wish: Wish) -> str:
 
 
 def _remarks(found: FoundWines, request: Request) -> Iterator[str]:
-    """Yield sentences about the found wines: which wine they are like, and what they lack."""
+    """Yield sentences about the wines found.
+
+    They say which wine these are like, which parts of the request they do not meet, and why they
+    suit the dish.
+    """
     if found.similar_to is not None:
         label = escape(get_shown_label(found.similar_to))
         yield translate("fallback_similar", name=label)
@@ -460,17 +503,22 @@ def _remarks(found: FoundWines, request: Request) -> Iterator[str]:
 def _wine_reply(
     intro: str, wines: Sequence[Wine], request: Request, closing: str = ""
 ) -> Reply:
-    """Return a reply with a card for each wine, described for a request."""
+    """Return a reply with a card for each wine, between `intro` and `closing`.
+
+    The cards describe the wines for the dishes of the request.
+    """
     recommendations: list[WineRecommendation] = []
     cards: list[str] = []
     for number, wine in enumerate(wines, start=1):
         description = describe_wine(wine, request.dishes)
-        item = WineRecommendation(wine_id=wine.id, description=description)
-        recommendations.append(item)
-        text = description
+        recommendation = WineRecommendation(wine_id=wine.id, description=description)
+        recommendations.append(recommendation)
+        card_text = description
         if wine.notes and wine.notes_language == current_language():
-            text += f"\n{wine.notes}"
-        card = render_wine(wine, escape(text), f"{number}. ", user_text=request.text)
+            card_text += f"\n{wine.notes}"
+        card = render_wine(
+            wine, escape(card_text), f"{number}. ", user_text=request.text
+        )
         cards.append(card)
     answer = SommelierResponse(
         response_type="recommendation",
@@ -487,11 +535,12 @@ def _wine_reply(
 
 
 def _join(*paragraphs: str) -> str:
+    """Return the paragraphs that are not empty as one text."""
     return "\n\n".join(filter(None, paragraphs))
 
 
-def _says_any(wines: Iterable[Wine], allergen: Allergen) -> bool:
-    """Return whether it is known of any of the wines that it lacks an allergen."""
+def _is_any_known_to_lack(wines: Iterable[Wine], allergen: Allergen) -> bool:
+    """Return whether at least one of the wines is known not to contain an allergen."""
     return any(wine.is_known_to_lack(allergen) for wine in wines)
 
 
@@ -504,18 +553,23 @@ def _pairing_reason(request: Request) -> str:
 
 
 def _caveats(request: Request, wines: Sequence[Wine]) -> Iterator[str]:
-    """Yield sentences about parts of a request that were not, or may not be, respected."""
+    """Yield sentences about parts of a request that the wines do not meet, or may not meet."""
     if request.filters.get("currency") == UNKNOWN_CURRENCY:
         yield translate("fallback_currency")
     avoided = [*request.values("without_allergens")]
     if Allergen.SULPHITES in avoided and not request.allergies:
+        # Without an allergy, the user means a wine without added sulphites.
         yield translate("fallback_sulphites")
         avoided.remove(Allergen.SULPHITES)
     if is_vegan(avoided):
+        # The user wants a vegan wine and has not named these allergens.
         avoided = []
-    unknown = [name for name in avoided if not _says_any(wines, Allergen(name))]
-    if wines and unknown:
-        names = [name_value("allergens", name) for name in unknown]
+    unknown_allergens: list[str] = []
+    for name in avoided:
+        if not _is_any_known_to_lack(wines, Allergen(name)):
+            unknown_allergens.append(name)
+    if wines and unknown_allergens:
+        names = [name_value("allergens", name) for name in unknown_allergens]
         yield translate("fallback_allergens_unknown", names=join_or(names))
     elif "without_allergens" in request.filters and avoided:
         yield translate("fallback_allergens")

@@ -1,6 +1,8 @@
 """The order of the wines of a search, and variety among those that are equally good.
 
-Wines are ranked by the following, in this order:
+A query can put some wines before all others: wines in stock, wines with a name or an offer that it
+asks for, or wines that say that they are vegan. Apart from this, wines are ranked by the following,
+in this order:
 
 1. The points for soft filters.
 2. How many words of the text are in the wine's name, producer or origin. Then, unless the query
@@ -16,6 +18,10 @@ Wines are ranked by the following, in this order:
 
 If the order is `cheapest` or `dearest`, the price in euros comes first, and wines without a price
 come last. The text then only puts wines that match it before the others.
+
+Every rank is a number, and the lowest is the best. A rank that counts something good is therefore
+negative. A rank may also be a test: wines for which it is false (0) come before those for which it
+is true (1).
 """
 
 import heapq
@@ -50,10 +56,12 @@ from db.wines.likeness import distance_from
 Key = Callable[[Entry], float]
 """A number by which wines are ordered, the lowest first."""
 Ranks = tuple[float, ...]
+"""The values of several keys for a wine, the most important first."""
 
 CANDIDATES: Final = 96
 """The number of best wines from which a varied selection is chosen."""
 MAX_WORDS: Final = 32
+"""The number of words of a text that are searched for."""
 FILLER_WORDS: Final = frozenset(
     "something anything wine wines bottle bottles please want like would could find show give need "
     "good nice best great get got let us".split()
@@ -77,9 +85,11 @@ POINTS: Final[Mapping[str, int]] = {
 EXTRA_FOOD_POINTS: Final = 10
 """The points for each further requested food that suits a wine."""
 PRICE_BANDS_EUR: Final = (12, 20, 35, 70, 150)
+"""The prices at which one band of prices ends and the next one begins."""
 EXPENSIVE_FACTOR: Final = 2
 """Wines above this multiple of the median price are expensive."""
 SHUFFLE_PRIME: Final = 2**31 - 1
+"""The modulus of the shuffle. It is a prime, so that no factor maps many wines to one number."""
 UNSHUFFLED: Final = {
     "text",
     "not_ids",
@@ -103,9 +113,9 @@ FILTER_WORDS: Final = frozenset(
 class Candidate(NamedTuple):
     """A wine that has passed the filters, with its ranks.
 
-    The wine with the lowest ranks is the best. `first` has the ranks that come before everything
-    else: by stock, by a name, by price. `points` are its points as a negative number. `others` has
-    the ranks that count last: how well the text matches, and so on.
+    `first` has the ranks that come before everything else, such as stock, a name or a price.
+    `points` are the points of the wine as a negative number. `others` has the ranks that count
+    last, such as how well the text matches.
     """
 
     first: Ranks
@@ -135,16 +145,20 @@ def find_best(
     matches: Mapping[int, float],
     like: Wine | None,
 ) -> list[Candidate]:
-    """Return the best candidates in order.
+    """Return the best candidates, the best one first.
 
-    `matches` has the numbers of the wines that match the text, each with how well it matches.
+    `entries` have passed the hard filters, and get points for the filters in `soft`. `matches` has
+    the numbers of the wines that match the text, each with how well it matches. `like` is the wine
+    to which the query asks for similar ones.
     """
+    # Without words to search for, the text does not order the wines.
     text_matches = matches if extract_words(query.text) else None
     first_keys = list(_first_keys(query, text_matches))
-    point_keys = list(_points(query, soft))
+    point_keys = list(_point_keys(query, soft))
     other_keys = list(_other_keys(query, text_matches, like))
     seed = query.model_dump_json(exclude=UNSHUFFLED)
-    # A number of at most 30 bits that is never 0. Another query gives another shuffle.
+    # Another query gives another factor, and so another shuffle. The factor has at most 30 bits, so
+    # it is less than the prime, and it is odd, so it is never 0.
     factor = (zlib.crc32(seed.encode()) >> 2) | 1
     candidates: list[Candidate] = []
     for first, points, entry in _find_front(entries, first_keys, point_keys):
@@ -159,7 +173,7 @@ def _find_front(
 ) -> list[tuple[Ranks, float, Entry]]:
     """Return the wines that may be among the best, by their first ranks and their points.
 
-    Only for these are the other ranks found, which takes longer.
+    The other ranks take longer to find, so they are found only for these wines.
     """
     ranked: list[tuple[Ranks, float, Entry]] = []
     for entry in entries:
@@ -172,6 +186,7 @@ def _find_front(
     all_ranks = [(first, points) for first, points, _ in ranked]
     best_ranks = heapq.nsmallest(CANDIDATES, all_ranks)
     last_of_best = best_ranks[-1]
+    # There may be more than `CANDIDATES` of these, because wines can be equal to the last one.
     front: list[tuple[Ranks, float, Entry]] = []
     for first, points, entry in ranked:
         if (first, points) <= last_of_best:
@@ -188,11 +203,12 @@ def _order(candidate: Candidate) -> tuple[Ranks, float, Ranks, int, str]:
 def _first_keys(query: WineQuery, matches: Container[int] | None) -> Iterator[Key]:
     """Yield the keys that come before all others, the most important first."""
     if query.name and query.offer is not None:
+        # A search for an offer of another kind puts that offer first.
         yield lambda entry: entry.wine.offers[0].kind != query.offer
     if query.name or not query.in_stock_only:
         yield lambda entry: not entry.in_stock
     if query.name:
-        yield _named_words(query.name)
+        yield _named_words_key(query.name)
     if query.order != "match":
         yield from _price_keys(query, matches)
     if query.vegan:
@@ -209,7 +225,7 @@ def _other_keys(
         yield lambda entry: entry.wine.abv or 0.0
     if query.around is not None:
         around = to_euros(query.around, query.currency)
-        # The filter of prices lets only wines with a price pass.
+        # The filter of prices lets only wines with a price pass. The 0.0 is for the type checker.
         yield lambda entry: abs((entry.price or 0.0) - around)
     if like:
         yield distance_from(like)
@@ -227,21 +243,21 @@ def _price_keys(query: WineQuery, matches: Container[int] | None) -> Iterator[Ke
     yield lambda entry: sign * (entry.price or 0.0)
 
 
-def _named_words(name: str) -> Key:
+def _named_words_key(name: str) -> Key:
     """Return the key that counts how many words of `name` a wine has in its name or producer.
 
-    It is negative, so that more words rank better than a place or a grape with these words.
+    The more words, the better the rank. Words in a place or a grape are not counted.
     """
     words = frozenset(split_words(name))
 
     def rank(entry: Entry) -> int:
-        own_words = split_words(f"{entry.name} {entry.wine.producer}")
-        return -len(words.intersection(own_words))
+        wine_words = split_words(f"{entry.name} {entry.wine.producer}")
+        return -len(words.intersection(wine_words))
 
     return rank
 
 
-def _points(query: WineQuery, soft: Filters) -> Iterator[Key]:
+def _point_keys(query: WineQuery, soft: Filters) -> Iterator[Key]:
     """Yield the keys that give points for soft filters.
 
     Foods and grapes get points even if they are hard filters.
@@ -263,7 +279,10 @@ def _points_if(is_met: Predicate, points: int) -> Key:
 
 
 def _scale_points(name: str, requested: Sequence[str]) -> Key:
-    """Return the key that gives points for a requested value, and half for a neighbour of it."""
+    """Return the key that gives points for a requested value of a scale, such as "full".
+
+    A value next to a requested one gets half of the points.
+    """
     field = FIELDS_BY_FILTER[name]
     scale = SCALES[name]
     points_by_value: dict[str | None, int] = {}
@@ -277,19 +296,25 @@ def _scale_points(name: str, requested: Sequence[str]) -> Key:
 
 
 def _food_points(foods: frozenset[Food]) -> Key:
-    """Return the key that gives points for each requested food that suits a wine."""
+    """Return the key that gives points to wines that suit requested foods.
+
+    The first food gives most of the points, and each further one gives a few.
+    """
 
     def points(entry: Entry) -> int:
-        suited = len(foods.intersection(entry.wine.foods))
-        if not suited:
+        suited_count = len(foods.intersection(entry.wine.foods))
+        if suited_count == 0:
             return 0
-        return POINTS["foods"] + EXTRA_FOOD_POINTS * (suited - 1)
+        return POINTS["foods"] + EXTRA_FOOD_POINTS * (suited_count - 1)
 
     return points
 
 
 def _grape_points(grapes: set[str]) -> Key:
-    """Return the key that gives points for a requested grape, half if it is not the main one."""
+    """Return the key that gives points to wines with a requested grape.
+
+    If the grape is not the main one of the wine, which is its first, the wine gets half of them.
+    """
 
     def points(entry: Entry) -> int:
         if grapes.isdisjoint(entry.grapes):
@@ -307,13 +332,16 @@ def group_equals(
     """Return the wines in groups that are equally good, the best group first.
 
     The candidates are in the order of their ranks. Unless the query orders them by a price, a name
-    or another wine, those named in the text come first and expensive ones last.
+    or another wine, wines named in the text come first and expensive wines last.
     """
-    preferences: Sequence[Ranks] = [()] * len(candidates)
-    if query.order == "match" and not query.name and not query.like:
+    is_ordered_by_query = bool(query.order != "match" or query.name or query.like)
+    if is_ordered_by_query:
+        preferences: Sequence[Ranks] = [()] * len(candidates)
+    else:
         preferences = _find_preferences(candidates, query)
     preferred = zip(preferences, candidates, strict=True)
     groups: dict[tuple[Ranks, Ranks], list[Entry]] = {}
+    # Candidates with the same preference stay in the order of their ranks, as `sorted` is stable.
     for preference, candidate in sorted(preferred, key=itemgetter(0)):
         group = groups.setdefault((preference, candidate.ranks), [])
         group.append(candidate.entry)
@@ -323,28 +351,33 @@ def group_equals(
 def _find_preferences(
     candidates: Sequence[Candidate], query: WineQuery
 ) -> Sequence[Ranks]:
-    """Return the ranks of each candidate by whether the text names it and whether it is expensive.
+    """Return ranks of each candidate that consider whether it is named and whether it is expensive.
 
-    The first ranks and the points for soft filters count more than that.
+    A candidate is named if the text has words of its name, producer or origin. Its first ranks and
+    its points for soft filters count more than both.
     """
     naming_words = _find_naming_words(query.text)
-    max_price = _find_expensive_price(candidates, query)
+    max_usual_price = _find_expensive_price(candidates, query)
     has_points = any(getattr(query, name) for name in query.soft)
     preferences: list[Ranks] = []
     for candidate in candidates:
         entry = candidate.entry
+        # Without soft filters, all points are for hard filters, which count less than the name.
         points = candidate.points if has_points else 0.0
-        named_words = 0
+        named_count = 0
         if naming_words:
             words = split_words(f"{entry.name} {entry.wine.producer} {entry.origin}")
-            named_words = len(naming_words.intersection(words))
-        is_expensive = entry.price is not None and entry.price > max_price
-        preferences.append((*candidate.first, points, -named_words, is_expensive))
+            named_count = len(naming_words.intersection(words))
+        is_expensive = entry.price is not None and entry.price > max_usual_price
+        preferences.append((*candidate.first, points, -named_count, is_expensive))
     return preferences
 
 
 def _find_expensive_price(candidates: Sequence[Candidate], query: WineQuery) -> float:
-    """Return the price above which wines are expensive, or infinity if the query limits prices."""
+    """Return the price above which wines are expensive compared with the other candidates.
+
+    If the query limits prices, or if no price is known, return infinity: no wine is expensive.
+    """
     prices: list[float] = []
     for candidate in candidates:
         if candidate.entry.price is not None:
@@ -360,20 +393,25 @@ def _find_naming_words(text: str) -> set[str]:
 
     Grapes and words of filters are left out, because they do not name a wine.
     """
+    # With spaces around the text, its first and last words are found like the others.
     text = f" {normalize(text)} "
+    # The longest names come first, so that "pinot" leaves nothing of "pinot noir" behind.
     for name in sorted(known_names("grapes"), key=len, reverse=True):
         text = text.replace(f" {name} ", " ")
-    return {*extract_words(text)} - FILTER_WORDS
+    return set(extract_words(text)) - FILTER_WORDS
 
 
 def choose_varied(groups: Sequence[Sequence[Entry]], limit: int) -> list[Entry]:
-    """Return `limit` wines from the best groups. Within a group, choose wines that add variety."""
+    """Return at most `limit` wines from the best groups.
+
+    Within a group, prefer wines whose producer, place and price band were chosen least often.
+    """
     chosen: list[Entry] = []
     trait_counts: Counter[tuple[str, object]] = Counter()
 
     def count_repeats(entry: Entry) -> tuple[int, ...]:
-        producer, place, band = [trait_counts[trait] for trait in _traits(entry)]
-        # A wine without alcohol is rarely wanted.
+        producer, place, band = [trait_counts[trait] for trait in _list_traits(entry)]
+        # A wine without alcohol is rarely wanted, so it comes last among equals.
         is_alcohol_free = entry.wine.style is Style.ALCOHOL_FREE
         # Place and price band count the same. If their sums are equal, the band decides.
         return producer, place + band, band, is_alcohol_free
@@ -384,14 +422,17 @@ def choose_varied(groups: Sequence[Sequence[Entry]], limit: int) -> list[Entry]:
             entry = min(remaining, key=count_repeats)
             remaining.remove(entry)
             chosen.append(entry)
-            trait_counts.update(_traits(entry))
+            trait_counts.update(_list_traits(entry))
         if len(chosen) == limit:
             break
     return chosen
 
 
-def _traits(entry: Entry) -> Sequence[tuple[str, object]]:
-    """Return the traits of a wine that should differ between the chosen wines."""
+def _list_traits(entry: Entry) -> Sequence[tuple[str, object]]:
+    """Return the traits of a wine that should differ between the chosen wines.
+
+    Each has its kind beside its value, so that a producer and a place with one name stay apart.
+    """
     price_band: int | None = None
     if entry.price is not None:
         price_band = bisect(PRICE_BANDS_EUR, entry.price)
