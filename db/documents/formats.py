@@ -1,7 +1,8 @@
-"""Read the blocks of a file: a reader for each kind of file.
+"""Read the blocks of a file, which are its headings and paragraphs.
 
-If a file cannot be read, its reader raises `Unreadable` with the reason, or an error of a library.
-The libraries are slow to import. So each is imported only when a file of its kind is read.
+There is a reader for each kind of file. If a file cannot be read, its reader raises `Unreadable`
+with the reason, or an error of a library. The libraries are slow to import, so each is imported
+only when a file of its kind is read.
 """
 
 # ruff: noqa: PLC0415
@@ -28,11 +29,15 @@ from db.documents.chunking import BLANK_LINE, Block
 from db.tables import decode, read_sheets, take_rows
 
 DUBLIN_CORE: Final = "{http://purl.org/dc/elements/1.1/}"
+"""The XML namespace of the title of an EPUB book."""
 MAX_TABLE_PART_CHARS: Final = 1200
 """How long a part of a table may be. Each part repeats the header."""
+MAX_SNIFFED_CHARS: Final = 10_000
+"""How much of a table is looked at to find out what separates its cells."""
 FRONT_MATTER: Final = pattern(r"(?s)\A---[ \t]*\n(.*?\n)?(?:---|\.\.\.)[ \t]*(?:\n|\Z)")
 """The fields between two lines of dashes with which a Markdown file may begin."""
 TITLE_FIELD: Final = pattern(r"(?m)^title:(.*)$")
+"""The title in the front matter: `title: "Opening hours"`."""
 HYPHENATED: Final = pattern(r"[\x{2}\x{fffe}]\n?(\p{Ll})")
 """A hyphen at the end of a line of a PDF file, and the letter that follows it."""
 HEADING_STYLE: Final = pattern(r"(?i)\A(?:heading (\d)|title)\Z")
@@ -51,12 +56,18 @@ SEPARATORS_BY_NODE: Final = {
     "link": "",
     "image": "",
 }
-"""What separates the children of a Markdown node, by the node's type. By default a blank line."""
+"""What separates the children of a Markdown node, by the type of the node.
+
+The children of nodes of other types are separated by a blank line.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """The blocks of a file, and its title if it has one. `note` warns the operator, or is ""."""
+    """The blocks of a file, and its title, which is "" if the file has none.
+
+    `note` is a warning for the operator, or "" if there is nothing to warn about.
+    """
 
     blocks: Iterable[Block]
     title: str = ""
@@ -71,15 +82,19 @@ def read_text(data: bytes) -> Content:
 
 
 def _decode(data: bytes) -> tuple[str, str]:
-    """Return the text of a file, and a note if it is damaged, or if its encoding was guessed."""
+    """Return the text of a file and a note for the operator.
+
+    The note says that the text is damaged, or that its encoding was guessed. Otherwise it is "".
+    """
     text, encoding = decode(data)
-    damaged = text.count("\ufffd")
-    if damaged:
-        return text, f"has {damaged} damaged places, shown as \ufffd"
+    # Bytes that cannot be decoded have become U+FFFD.
+    damage_count = text.count("\ufffd")
+    if damage_count:
+        return text, f"has {damage_count} damaged places, shown as \ufffd"
     if encoding.startswith("utf"):
         return text, ""
-    warning = f"is not UTF-8 and was read as {encoding}, which is a guess: check that it reads well"
-    return text, warning
+    note = f"is not UTF-8 and was read as {encoding}, which is a guess: check that it reads well"
+    return text, note
 
 
 def read_markdown(data: bytes) -> Content:
@@ -89,27 +104,32 @@ def read_markdown(data: bytes) -> Content:
     front_matter = FRONT_MATTER.match(text)
     if front_matter:
         text = text[front_matter.end() :]
-        field = TITLE_FIELD.search(front_matter[0])
-        if field:
-            title = field[1].strip().strip("\"'")
+        title_field = TITLE_FIELD.search(front_matter[0])
+        if title_field:
+            title = title_field[1].strip().strip("\"'")
     return Content(markdown_blocks(text), title, note)
 
 
 def markdown_blocks(source: str) -> list[Block]:
-    """Return headings and paragraphs without markup. Lists and tables keep their line breaks."""
+    """Return the headings and paragraphs of a Markdown text, without markup.
+
+    A list or a table is one block, in which each item or row has its own line.
+    """
     blocks: list[Block] = []
     for node in SyntaxTreeNode(_parser().parse(source)).children:
         text = _markdown_text(node)
         if node.type == "heading":
-            level = int(node.tag.removeprefix("h"))
+            level = int(node.tag.removeprefix("h"))  # the tag is "h1", "h2", ...
             blocks.append(Block(" ".join(text.split()), level))
         else:
+            # Spaces at the beginning stay, because they indent the first line of code.
             blocks.append(Block(text.strip("\n").rstrip()))
     return blocks
 
 
 @cache
 def _parser() -> MarkdownIt:
+    """Return a parser for Markdown with tables."""
     return MarkdownIt("commonmark").enable("table")
 
 
@@ -144,21 +164,22 @@ def _child_texts(node: SyntaxTreeNode) -> Iterator[str]:
         elif node.type == "ordered_list":
             text = _list_item(f"{item_number}. ", text)
             item_number += 1
-        # In a row of a table, also an empty cell keeps its place.
+        # An empty cell of a table keeps its place in the row. Other empty texts are left out.
         if text or node.type == "tr":
             yield text
 
 
 def _list_item(marker: str, text: str) -> str:
-    """Return a text after the marker of a list. Its further lines are indented by the marker."""
-    return marker + text.replace("\n", "\n" + " " * len(marker))
+    """Return the text of an item after its marker, with the further lines indented to match."""
+    indent = " " * len(marker)
+    return marker + text.replace("\n", f"\n{indent}")
 
 
 def read_html(data: bytes) -> Content:
-    """Read the main content of a page, without menus."""
+    """Read the main content of a web page, without menus."""
     from trafilatura import load_html
 
-    if b"<body" not in data:
+    if b"<body" not in data:  # the file is only a part of a page
         data = b"<html><body>" + data
     tree = load_html(data)
     if tree is None:
@@ -179,12 +200,12 @@ def _html_blocks(tree: Any) -> list[Block]:
         return []
     body = tree.find(".//body")
     if body is not None:
-        is_marked = [*body.iterfind(".//main"), *body.iterfind(".//article")]
-        if not is_marked:
+        main_elements = [*body.iterfind(".//main"), *body.iterfind(".//article")]
+        if not main_elements:
             _wrap_in_article(body)
     all_text = html2txt(tree)
     config = use_config()
-    # Short pages are read, too.
+    # By default, trafilatura refuses short pages.
     config["DEFAULT"].update({"MIN_EXTRACTED_SIZE": "0", "MIN_OUTPUT_SIZE": "0"})
     markdown = extract(
         tree,
@@ -195,6 +216,7 @@ def _html_blocks(tree: Any) -> list[Block]:
         config=config,
     )
     if not markdown:
+        # trafilatura found no main content, so all text of the page is taken.
         return [Block(all_text)]
     return markdown_blocks(markdown)
 
@@ -209,7 +231,7 @@ def _wrap_in_article(body: Any) -> None:
 
 
 def read_pdf(data: bytes) -> Content:
-    """Read the pages of a PDF file, with headings like "Page 1"."""
+    """Read the pages of a PDF file that have text, each below a heading such as "Page 1"."""
     from pypdfium2 import PdfDocument, PdfiumError
 
     try:
@@ -225,21 +247,22 @@ def read_pdf(data: bytes) -> Content:
             )
         pages = [_page_text(document, number) for number in range(len(document))]
         title = str(document.get_metadata_dict().get("Title", ""))
-    missing = pages.count("")
-    if missing == len(pages):
+    empty_count = pages.count("")
+    if empty_count == len(pages):
         raise Unreadable(
             "holds pictures of pages and no text (a scan): run ocrmypdf over it first"
         )
     note = ""
-    if missing:
+    if empty_count:
         note = (
-            f"holds no text on {missing} of its pages; if they are scans, "
+            f"holds no text on {empty_count} of its pages; if they are scans, "
             "run ocrmypdf over it first"
         )
     blocks: list[Block] = []
-    for number, text in enumerate(pages, 1):
+    for number, text in enumerate(pages, start=1):
         if text:
-            blocks += [Block(f"Page {number}", 2), Block(text)]
+            blocks.append(Block(f"Page {number}", level=2))
+            blocks.append(Block(text))
     return Content(blocks, title, note)
 
 
@@ -256,7 +279,8 @@ def _page_text(document: Any, number: int) -> str:
     except PdfiumError:
         return ""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
-    # PDFium returns a hyphen at the end of a line as U+0002 or U+FFFE.
+    # PDFium returns a hyphen at the end of a line as U+0002 or U+FFFE. Join the word if it goes on
+    # with a small letter ("Trau-be"). Elsewhere keep the hyphen.
     text = HYPHENATED.sub(lambda match: match[1], text)
     return text.replace("\x02", "-").replace("\ufffe", "-").strip()
 
@@ -271,60 +295,69 @@ def read_docx(data: bytes) -> Content:
     for item in document.iter_inner_content():
         if isinstance(item, Paragraph):
             blocks.append(_word_block(item))
-        else:
-            lines: list[str] = []
-            for row in item.rows:
-                lines.append(_line([cell.text for cell in row.cells]))
-            blocks.append(Block("\n".join(lines)))
+            continue
+        table_lines: list[str] = []
+        for row in item.rows:
+            table_lines.append(_line([cell.text for cell in row.cells]))
+        blocks.append(Block("\n".join(table_lines)))
     return Content(blocks, document.core_properties.title or "")
 
 
 def _word_block(paragraph: Any) -> Block:
-    """Return a paragraph of a Word document as a block. Its style says whether it is a heading."""
-    style = ""
+    """Return a paragraph of a Word document as a block.
+
+    The name of its style says whether it is a heading or an item of a list.
+    """
+    style_name = ""
     if paragraph.style and paragraph.style.name:
-        style = paragraph.style.name
+        style_name = paragraph.style.name
     text = paragraph.text.strip()
-    heading = HEADING_STYLE.match(style)
+    heading = HEADING_STYLE.match(style_name)
     if heading:
-        # The style "Title" has no number.
+        # The style "Title" has no number. It is a heading of the first level.
         level = int(heading[1] or 1)
         return Block(text, level)
-    if text and style.startswith("List"):
+    if text and style_name.startswith("List"):
         return Block(f"- {text}")
     return Block(text)
 
 
 def read_epub(data: bytes) -> Content:
-    """Read the chapters of an EPUB book, in the order in which they are read."""
+    """Read the chapters of an EPUB book, in the order that the book gives for reading.
+
+    The book is a ZIP file. Its container file names the package file. That file lists the pages
+    (`item`), and then the order in which they are read (`itemref`).
+    """
     from trafilatura import load_html
 
     def parse(path: str) -> Any:
         return ElementTree.fromstring(book.read(path))  # noqa: S314 - expat limits expansion
 
     blocks: list[Block] = []
-    missing = 0
+    missing_count = 0
     with zipfile.ZipFile(io.BytesIO(data)) as book:
         if "META-INF/encryption.xml" in book.namelist():
             raise Unreadable("is encrypted (protected against copies)")
-        path = parse("META-INF/container.xml").find(".//{*}rootfile").get("full-path")
-        package = parse(path)
-        folder = posixpath.dirname(path)
-        addresses: dict[str, str] = {}
+        container = parse("META-INF/container.xml")
+        package_path = container.find(".//{*}rootfile").get("full-path")
+        package = parse(package_path)
+        folder = posixpath.dirname(package_path)
+        addresses_by_id: dict[str, str] = {}
         for item in package.iterfind(".//{*}item"):
-            addresses[item.get("id")] = item.get("href", "")
+            addresses_by_id[item.get("id")] = item.get("href", "")
         for reference in package.iterfind(".//{*}itemref"):
-            address = addresses.get(reference.get("idref"), "")
-            name = posixpath.join(folder, unquote(address))
+            address = addresses_by_id.get(reference.get("idref"), "")
+            # The address is relative to the folder of the package file.
+            page_path = posixpath.join(folder, unquote(address))
             try:
-                page = book.read(posixpath.normpath(name))
+                page = book.read(posixpath.normpath(page_path))
                 blocks += _html_blocks(load_html(page))
             except (KeyError, zipfile.BadZipFile):
-                missing += 1
+                missing_count += 1
     title = package.findtext(f".//{DUBLIN_CORE}title", "")
     note = ""
-    if missing:
-        note = f"has {missing} chapters that are missing or damaged"
+    if missing_count:
+        note = f"has {missing_count} chapters that are missing or damaged"
     return Content(blocks, title, note)
 
 
@@ -332,9 +365,9 @@ def read_csv(data: bytes) -> Content:
     """Read a table whose cells are separated by commas, semicolons, tabs or bars."""
     text, note = _decode(data)
     try:
-        dialect: Any = csv.Sniffer().sniff(text[:10_000], ",;\t|")
+        dialect: Any = csv.Sniffer().sniff(text[:MAX_SNIFFED_CHARS], ",;\t|")
     except csv.Error:
-        dialect = csv.excel
+        dialect = csv.excel  # no separator was recognized, so take the comma
     rows = csv.reader(io.StringIO(text, newline=""), dialect)
     parts = _table_parts(take_rows(rows))
     return Content(map(Block, parts), note=note)
@@ -344,7 +377,7 @@ def read_xlsx(data: bytes) -> Content:
     """Read the visible sheets of a workbook, with the sheet names as headings."""
     blocks: list[Block] = []
     for name, rows in read_sheets(data).items():
-        blocks.append(Block(name, 2))
+        blocks.append(Block(name, level=2))
         blocks += map(Block, _table_parts(rows))
     return Content(blocks)
 
@@ -356,8 +389,9 @@ def _table_parts(rows: Iterable[Sequence[str]]) -> Iterator[str]:
         line = _line(row)
         if not line:
             continue
-        chars = sum(map(len, part)) + len(line)
-        if len(part) > 1 and chars > MAX_TABLE_PART_CHARS:
+        part_chars = sum(map(len, part)) + len(line)
+        has_more_than_header = len(part) > 1
+        if has_more_than_header and part_chars > MAX_TABLE_PART_CHARS:
             yield "\n".join(part)
             header = part[0]
             part = [header]
@@ -366,7 +400,7 @@ def _table_parts(rows: Iterable[Sequence[str]]) -> Iterator[str]:
 
 
 def _line(cells: Sequence[str]) -> str:
-    """Return the cells of a row of a table as one line."""
+    """Return the cells of a row of a table as one line, or "" if all are empty."""
     texts = [" ".join(cell.split()) for cell in cells]
     return " | ".join(texts).strip(" |")
 
@@ -383,4 +417,4 @@ READERS: Final[Mapping[str, tuple[str, Callable[[bytes], Content]]]] = {
     ".tsv": ("csv", read_csv),
     ".xlsx": ("xlsx", read_xlsx),
 }
-"""The kind and the reader of a file, by the suffix of its name."""
+"""The name of the kind of a file and the reader for it, by the suffix of the file's name."""
