@@ -1,4 +1,8 @@
-"""Answer by rules about the bottles that a user owns: which to drink, which are past, how many."""
+"""Answer by rules about the bottles that a user owns.
+
+The answers say which bottles to drink, which are past their time, how many there are and where, and
+what the user thought of those that were drunk.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -30,11 +34,18 @@ from agent.text import pattern
 from agent.turn import Person, Reply
 
 MAX_ROWS: Final = 10
+"""The number of items that a list of bottles shows."""
 MAX_TONIGHT: Final = 3
+"""The number of items among which the user chooses for tonight."""
 READINESS: Final[tuple[Readiness, ...]] = ("past", "wait", "soon", "now")
-"""The order in which they are looked for, because "not ready" also has "ready" in it."""
+"""The order in which a message is searched for a readiness.
+
+"now" is the last, because "not ready" also contains "ready".
+"""
 MAX_OPENED: Final = 10
+"""The number of bottles that a list of drunk bottles shows."""
 MAX_FOODS: Final = 6
+"""The number of foods of which a query is made."""
 SIZES: Final[Mapping[str, Size]] = {"half": "half", "magnum": "magnum"}
 """The size of a bottle for each offer that a message may name."""
 EXCLUDABLE_FIELDS: Final = {
@@ -43,15 +54,17 @@ EXCLUDABLE_FIELDS: Final = {
     "regions": "regions",
     "countries": "regions",
 }
-"""The fields of a request whose values may be excluded, each with that of a cellar's query."""
+"""The fields of a request whose values may be excluded, each with its field in `CellarQuery`."""
 PLACE_SEPARATORS: Final = pattern("[,;]")
+"""What separates the parts of a place, such as "Rack, G33"."""
 
 
 @dataclass(frozen=True, slots=True)
 class OwnBottles:
     """What the cellar of a user has for a message.
 
-    With `is_for_tonight`, they may be drunk now, and the shop's wines are shown beside them.
+    `text` is the answer in Markdown. If `is_for_tonight`, the user wants some bottles to drink now,
+    and wines of the shop may be shown below them.
     """
 
     text: str
@@ -60,7 +73,10 @@ class OwnBottles:
 
     @property
     def reply(self) -> Reply:
-        """Return the answer from the cellar alone. Its first wines have buttons."""
+        """Return the answer from the cellar alone.
+
+        If it is for tonight, it has the first wines, which get buttons.
+        """
         wines: list[Wine] = []
         if self.is_for_tonight:
             wines = [to_wine(bottle.item) for bottle in self.found[:MAX_TONIGHT]]
@@ -70,11 +86,14 @@ class OwnBottles:
 
 
 def find_own_bottles(request: Request, person: Person) -> OwnBottles | None:
-    """Return what the cellar of a person has for a request, or None for one about other wines."""
+    """Return what the cellar of a person has for a request.
+
+    Return None if the request is about other wines.
+    """
     items = index_cellar(person.bottles, this_year())
     words = request.cellar_words
     if "drunk" in words and person.drinks:
-        return _find_opened(request, person)
+        return _find_drunk(request, person)
     if not items:
         return None
     place = _find_place(request, items)
@@ -83,6 +102,7 @@ def find_own_bottles(request: Request, person: Person) -> OwnBottles | None:
     is_about_own = bool(is_own or readiness or place)
     is_for_tonight = _is_for_tonight(request, readiness, is_own=is_own)
     if "count" in words or place:
+        # The user asks how many bottles there are or what is in a place, not what to drink.
         is_for_tonight = False
     if not is_about_own and not is_for_tonight:
         return None
@@ -91,7 +111,7 @@ def find_own_bottles(request: Request, person: Person) -> OwnBottles | None:
     query = _build_query(request, readiness, place)
     found = _search(request, query, items, person)
     if not found and not is_about_own:
-        return None
+        return None  # the cellar was not named, so the wines of the shop are the answer
     text = _describe(found, is_for_tonight=is_for_tonight)
     return OwnBottles(text, found, is_for_tonight)
 
@@ -109,14 +129,19 @@ def _is_for_tonight(
 ) -> bool:
     """Return whether a request wants some bottles to drink now, and not a list of bottles."""
     if "tonight" in request.cellar_words and readiness in (None, "now"):
-        return is_own or not find_shop_topics([request.text])  # "are you open tonight?"
+        asks_about_shop = find_shop_topics([request.text])  # "are you open tonight?"
+        return is_own or not asks_about_shop
     if readiness is None:
         return is_own and bool(request.dishes)
+    # "a ripe red wine" describes a wine to drink, while "which of mine are ripe" wants a list.
     return readiness == "now" and not is_own and request.describes_wine
 
 
 def _is_owned(words: Sequence[str], items: Sequence[IndexedItem]) -> bool:
-    """Return whether the words beside "my" or "have I" are on labels of bottles or are vintages."""
+    """Return whether the words beside "my" or "have I" belong to bottles of the cellar.
+
+    They do if they are vintages of bottles, or if they are on labels.
+    """
     years = _years_in(words)
     if any(_get_vintage(bottle) in years for bottle in items):
         return True
@@ -127,6 +152,7 @@ def _is_owned(words: Sequence[str], items: Sequence[IndexedItem]) -> bool:
 def _build_query(
     request: Request, readiness: Readiness | None, place: str
 ) -> CellarQuery:
+    """Return the query that finds the bottles for a request in the cellar."""
     foods: list[str] = []
     for dish in request.dishes.values():
         foods += dish.foods
@@ -145,7 +171,10 @@ def _build_query(
 
 
 def _price_in_euros(request: Request, name: str) -> float | None:
-    """Return a limit of the price in euros. An amount without a known currency is in euros."""
+    """Return a limit of the price in euros, or None if the request has no such limit.
+
+    An amount without a known currency is taken for euros.
+    """
     amount = request.filters.get(name)
     if amount is None:
         return None
@@ -158,7 +187,10 @@ def _price_in_euros(request: Request, name: str) -> float | None:
 def _search(
     request: Request, query: CellarQuery, items: Sequence[IndexedItem], person: Person
 ) -> tuple[IndexedItem, ...]:
-    """Return the items that a person may drink. If none is ready tonight, unknown ones count."""
+    """Return the items for a request that the person may drink.
+
+    If no item is ready now, return those of which it is unknown when they are ready.
+    """
     names = _names_in(request.unread_words)
     if query.place:
         items = search_cellar(items, query)
@@ -168,25 +200,30 @@ def _search(
         pairing = load_pairings().get(get_pairing(request))
     found = search_cellar(named, query, pairing)
     if not found and named and names:
-        # A name may have a word of the tables: "Vega Sicilia" is not from Sicily.
+        # A part of a name may have been read as a region or a grape, although "Vega Sicilia" is not
+        # from Sicily. Search again for all words as a name.
         named = select_named(named, identifying_words(request.text))
         query = query.model_copy(update={"regions": (), "grapes": ()})
         found = search_cellar(named, query, pairing)
     if not found and names and request.dishes and not _has_name(request):
-        # A word of "pick something for lamb" may be on a label by chance.
+        # A word of "pick something for lamb" may be on a label by chance. Search again without it.
         named = items
         found = search_cellar(named, query, pairing)
     if not found and query.readiness == "now":
-        at_any_time = query.model_copy(update={"readiness": None})
-        anything = search_cellar(named, at_any_time, pairing)
-        found = [bottle for bottle in anything if bottle.state == "unknown"]
-    return tuple(_list_drinkable(_without_excluded(found, request), person))
+        query = query.model_copy(update={"readiness": None})
+        bottles = search_cellar(named, query, pairing)
+        found = [bottle for bottle in bottles if bottle.state == "unknown"]
+    wanted = _without_excluded(found, request)
+    return tuple(_list_drinkable(wanted, person))
 
 
 def _list_drinkable(
     items: Sequence[IndexedItem], person: Person
 ) -> Sequence[IndexedItem]:
-    """Return the items that a person may drink, even if they said that they never do."""
+    """Return the items that the person's allergies and state, such as a pregnancy, allow.
+
+    What the person said about wines that they never drink does not count: these bottles are theirs.
+    """
     if not person.safety.allergies and not person.safety.forbids_alcohol:
         return items
     without_facts = replace(person, facts=())
@@ -200,33 +237,35 @@ def _list_drinkable(
 def _without_excluded(
     found: Sequence[IndexedItem], request: Request
 ) -> list[IndexedItem]:
-    """Return the items without those that a request excludes: "of mine, but no Merlot".
+    """Return the items without those that a request excludes, such as "of mine, but no Merlot".
 
-    Items of another colour are excluded too, if the request names a colour: "red sparkling".
+    If the request names a colour ("red sparkling"), items of another colour are excluded, too.
     """
-    excluded: set[str] = set()
+    excluded_keys: set[str] = set()
     for name, field in EXCLUDABLE_FIELDS.items():
         values = request.values(f"without_{name}")
         if values:
             query = CellarQuery.model_validate({field: values})
-            unwanted = search_cellar(found, query)
-            excluded.update(bottle.item.key for bottle in unwanted)
+            for bottle in search_cellar(found, query):
+                excluded_keys.add(bottle.item.key)
     colours = request.values("colours")
     remaining: list[IndexedItem] = []
     for bottle in found:
-        has_colour = not colours or bottle.item.wine.get("colour") in colours
-        if has_colour and bottle.item.key not in excluded:
+        if bottle.item.key in excluded_keys:
+            continue
+        if not colours or bottle.item.wine.get("colour") in colours:
             remaining.append(bottle)
     return remaining
 
 
 def _names_in(words: Sequence[str]) -> frozenset[str]:
-    """Return the words that may be on a label. Numbers are left out."""
+    """Return the words that may be on a label, without numbers, which may be vintages."""
     identifying = identifying_words(" ".join(words))
     return frozenset(word for word in identifying if not word.isdecimal())
 
 
 def _years_in(words: Sequence[str]) -> set[int]:
+    """Return the numbers among the words that may be vintages."""
     numbers = {int(word) for word in words if word.isascii() and word.isdecimal()}
     return numbers.intersection(YEARS)
 
@@ -238,10 +277,10 @@ def _select_named(
     *,
     is_placed: bool,
 ) -> Sequence[IndexedItem]:
-    """Return the items that have the years and names of a request. A year must be the vintage.
+    """Return the items whose vintage and label have the years and the names of a request.
 
-    Words that are on no label do not count ("please list"). If they are clearly names, no item
-    fits.
+    If the names are on no label, they are ignored, because they may be other words ("please list").
+    But if they are clearly names of wines, and the request names no place, no item fits.
     """
     years = _years_in(request.unread_words)
     if years:
@@ -255,41 +294,51 @@ def _select_named(
 
 
 def _get_vintage(bottle: IndexedItem) -> object:
+    """Return the vintage of a bottle, or None if it is unknown."""
     return bottle.item.wine.get("vintage")
 
 
 def _has_name(request: Request) -> bool:
-    """Return whether unknown words of a request are names of wines, although no bottle has them."""
-    may_be_names = list(request.owned_words)
+    """Return whether words of a request are clearly names of wines, even if no bottle has them."""
+    possible_names = list(request.owned_words)
+    # In a language that capitalises all nouns, a capital letter does not tell a name.
     if not load_languages()[request.language].capitalises_nouns:
-        may_be_names += request.unknown_words
-    if any(word[:1].isupper() for word in may_be_names):
+        possible_names += request.unknown_words
+    if any(word[:1].isupper() for word in possible_names):
         return True
-    is_counted = "count" in request.cellar_words and not request.describes_wine
-    return is_counted and bool(request.owned_words)
+    # In "how many tignanello have I", the words beside "have I" say what to count.
+    asks_for_count = "count" in request.cellar_words and not request.describes_wine
+    return asks_for_count and bool(request.owned_words)
 
 
 def _find_place(request: Request, items: Sequence[IndexedItem]) -> str:
     """Return the longest place of bottles that a message names, or an empty string.
 
-    A part of a place is enough if it has a digit ("G33" of "Rack, G33"), or if it is in no table
-    ("Rack").
+    The message may name only a part of a place. A word with a digit is enough ("G33" of "Rack,
+    G33"), and so is a part ("Rack") that the message does not use for something else.
     """
+    # With spaces around the text, only whole words are found in it.
     text = f" {normalize(request.text)} "
     unread = f" {normalize(' '.join(request.unread_words))} "
-    named: set[str] = set()
+    named_places: set[str] = set()
     for place in {bottle.item.place for bottle in items}:
-        whole = normalize(place)
-        numbered = [word for word in whole.split() if any(map(str.isdigit, word))]
-        parts = map(normalize, PLACE_SEPARATORS.split(place))
-        unread_parts = [part for part in parts if f" {part} " in unread]
-        for name in (whole, *numbered, *unread_parts):
+        whole_place = normalize(place)
+        names = [whole_place]
+        for word in whole_place.split():
+            if any(map(str.isdigit, word)):
+                names.append(word)
+        for part in map(normalize, PLACE_SEPARATORS.split(place)):
+            if f" {part} " in unread:
+                names.append(part)
+        for name in names:
+            # A single character, such as "a", may be any word.
             if len(name) > 1 and f" {name} " in text:
-                named.add(name)
-    return max(named, key=len, default="")
+                named_places.add(name)
+    return max(named_places, key=len, default="")
 
 
 def _describe(found: Sequence[IndexedItem], *, is_for_tonight: bool) -> str:
+    """Return the answer that lists the items, or says that there are none."""
     if not found:
         return translate("cellar_no_match")
     items = [bottle.item for bottle in found]
@@ -301,13 +350,16 @@ def _describe(found: Sequence[IndexedItem], *, is_for_tonight: bool) -> str:
     return format_items(items, this_year(), heading, MAX_ROWS)
 
 
-def _find_opened(request: Request, person: Person) -> OwnBottles:
-    """Return the ratings and notes of the opened bottles that a request names."""
+def _find_drunk(request: Request, person: Person) -> OwnBottles:
+    """Return the ratings and notes of the drunk bottles that a request names.
+
+    If its names fit no drunk bottle, return those of all.
+    """
     words = [*request.unread_words]
     words += request.values("grapes")
     words += request.values("regions")
     names = " ".join(_names_in(words))
-    drinks = find_drinks(person.drinks, names) or [*person.drinks]
+    drinks = find_drinks(person.drinks, names) or list(person.drinks)
     years = _years_in(request.unread_words)
     if years:
         drinks = [drink for drink in drinks if drink.wine.get("vintage") in years]
