@@ -21,15 +21,20 @@ from agent.sommelier.vocabulary import OAKY, Allergen, Currency, Style
 from agent.sommelier.wine import NON_VEGAN_ALLERGENS, Wine
 
 MAX_FOODS: Final = 3
+"""The number of foods that the description of a wine names."""
 COLOUR_VALUES: Final = frozenset({"red", "white", "rose", "orange"})
+"""The colours, which are also styles. As styles they have the names of the colours."""
 SHOWN_COLOURS: Final = frozenset({"red", "rose"})
 """The colours that the card of a sparkling, sweet or fortified wine names.
 
 Most such wines are white.
 """
 BODY_GROUPS: Final = (("light", "medium_light"), ("medium",), ("medium_full", "full"))
+"""The values of the body that have one name together, such as "full-bodied"."""
 DRY_STEPS: Final = frozenset({"bone_dry", "dry"})
+"""The values of the sweetness that the description of a wine does not name. Most wines are dry."""
 NAME_FIELDS: Final = ("grapes", "regions", "countries")
+"""The fields whose values are proper names."""
 ADJECTIVES: Final = "text"
 """The field whose values are adjectives of tasting notes, such as "smoky"."""
 
@@ -40,6 +45,7 @@ def describe_request(request: Request) -> str:
 
 
 def _describe_filters(request: Request) -> str:
+    """Return the parts of a request that are known, in one line, or "" if there are none."""
     filters = request.filters
     parts = [*_describe_kind(request), *_describe_tastes(request)]
     for field in NAME_FIELDS:
@@ -56,13 +62,17 @@ def _describe_filters(request: Request) -> str:
     if request.wants_others:
         parts.append(translate("fallback_other"))
     parts += _describe_exclusions(request)
-    return _join_parts(dict.fromkeys(parts))
+    distinct_parts = dict.fromkeys(parts)
+    return _join_parts(distinct_parts)
 
 
 def _describe_kind(request: Request) -> Iterator[str]:
-    """Yield the styles, and then the colours that are not among the styles: "sparkling", "rosé"."""
+    """Yield the styles in one text, and then each colour that is not among the styles.
+
+    For a sparkling rosé, these are "sparkling" and "rosé".
+    """
     styles = request.values("styles")
-    yield _names_joined("styles", styles)
+    yield _join_names("styles", styles)
     for colour in request.values("colours"):
         if colour not in styles:
             yield translate(f"colour_{colour}")
@@ -71,21 +81,21 @@ def _describe_kind(request: Request) -> Iterator[str]:
 def _describe_exclusions(request: Request) -> Iterator[str]:
     """Yield what is excluded ("no Merlot"), including tastes ("not smoky")."""
     for field in LIST_FIELDS:
-        sentence = "fallback_without"
+        message = "fallback_without"
         if field == ADJECTIVES:
-            sentence = "fallback_not"
+            message = "fallback_not"
         for value in request.values(f"without_{field}"):
             if value == OAKY:
                 yield translate("memory_no_oak")
             else:
-                yield translate(sentence, name=name_value(field, value))
+                yield translate(message, name=name_value(field, value))
     allergens = request.values("without_allergens")
     means_vegan = is_vegan(allergens)
     if means_vegan:
         yield translate("vegan_yes")
     for allergen in allergens:
         if means_vegan and allergen in NON_VEGAN_ALLERGENS:
-            continue
+            continue  # "vegan" has said it
         name = name_value("allergens", allergen)
         if allergen in request.allergies:
             yield translate("fallback_allergy", what=name)
@@ -96,11 +106,15 @@ def _describe_exclusions(request: Request) -> Iterator[str]:
 
 
 def is_vegan(excluded_allergens: Iterable[str]) -> bool:
-    """Return whether these allergens are excluded because a vegan wine is asked for."""
+    """Return whether the request for a vegan wine is the reason why allergens are excluded.
+
+    Such a request excludes all allergens of animals.
+    """
     return NON_VEGAN_ALLERGENS.issubset(excluded_allergens)
 
 
-def _names_joined(field: str, values: Sequence[str]) -> str:
+def _join_names(field: str, values: Sequence[str]) -> str:
+    """Return the display names of values of a field in one text, such as "red or white"."""
     return join_or([name_value(field, value) for value in values])
 
 
@@ -110,12 +124,15 @@ def _join_parts(parts: Iterable[str]) -> str:
 
 
 def _capitalise(line: str) -> str:
-    """Return a line with a capital as its first letter, and all others unchanged."""
+    """Return a line with a capital as its first letter, and all other letters unchanged."""
     return line[:1].upper() + line[1:]
 
 
 def name_value(field: str, value: str) -> str:
-    """Return the display name of a value of a field, or else the value itself."""
+    """Return the display name of a value of a field.
+
+    If there is none, return the value itself with spaces in place of underscores.
+    """
     language = current_language()
     if field == "countries":
         return translate_country(value)
@@ -125,6 +142,7 @@ def name_value(field: str, value: str) -> str:
         return get_grape_name(value, language)
     if field == "regions":
         return get_region_name(value, language)
+    # The tables of names have other names for these fields.
     if field == "allergens":
         field = "allergen"
     if value in COLOUR_VALUES:
@@ -133,11 +151,14 @@ def name_value(field: str, value: str) -> str:
 
 
 def _find_name(field: str, value: str, language: str) -> str:
-    """Return the name of a value in the tables, alone or with others, or else the value itself."""
+    """Return the name that the tables have for a value, or else the value itself.
+
+    A name for the value alone is preferred to a name that it shares with other values.
+    """
     own_name = get_display_name(field, (value,), language)
     if own_name:
         return own_name
-    # Some values only have a name together with others: "dry" stands for two steps.
+    # Some values have a name only together with others. "Dry" is the name of two values.
     shared_names = load_display_names().get((field, language), {})
     for values, name in shared_names.items():
         if value in values:
@@ -155,12 +176,12 @@ def _describe_tastes(request: Request) -> Iterator[str]:
             yield translate(f"fallback_{noun}_high")
         elif values:
             yield translate(f"fallback_{noun}_low")
-    for taste in request.values("text"):
-        yield name_value("text", taste)
+    for adjective in request.values(ADJECTIVES):
+        yield name_value(ADJECTIVES, adjective)
 
 
 def _describe_bodies(bodies: Sequence[str]) -> str:
-    """Return the names of the groups to which bodies belong: "light or medium-bodied"."""
+    """Return the names of the groups to which bodies belong, such as "light or medium-bodied"."""
     names: list[str] = []
     for group in BODY_GROUPS:
         if not set(group).isdisjoint(bodies):
@@ -169,39 +190,43 @@ def _describe_bodies(bodies: Sequence[str]) -> str:
 
 
 def _describe_steps(field: str, values: Sequence[str]) -> str:
-    """Return the common name of some steps of a scale, or else their names."""
+    """Return the common name of some values of a field.
+
+    If they have none, return the name of each. Return "" if there are no values.
+    """
     if not values:
         return ""
     common_name = get_display_name(field, values, current_language())
-    return common_name or _names_joined(field, values)
+    return common_name or _join_names(field, values)
 
 
 def _describe_names(field: str, values: Sequence[str]) -> str:
-    """Return the common name of several places, such as "New World", or else their names."""
+    """Return the names of grapes or places, or a common name of several, such as "New World"."""
     if len(values) > 1:
         return _describe_steps(field, values)
-    return _names_joined(field, values)
+    return _join_names(field, values)
 
 
 def _describe_price(filters: Mapping[str, Any]) -> str:
     """Return the price limits, or "" if there are none."""
-    low = filters.get("min_price")
-    high = filters.get("max_price")
-    if low is None and high is None:
+    min_price = filters.get("min_price")
+    max_price = filters.get("max_price")
+    if min_price is None and max_price is None:
         return ""
     currency = Currency(filters.get("currency", Currency.EUR))
-    if low is None:
-        return translate("fallback_up_to", price=format_money(high or 0, currency))
-    if high is None:
-        return translate("fallback_from", price=format_money(low, currency))
-    price = find_approximate_price(low, high)
+    if min_price is None:
+        return translate("fallback_up_to", price=format_money(max_price or 0, currency))
+    if max_price is None:
+        return translate("fallback_from", price=format_money(min_price, currency))
+    # "about €20" has become two limits. They are shown as the one price that the user has named.
+    price = find_approximate_price(min_price, max_price)
     if price is not None:
         return translate("fallback_about", price=format_money(price, currency))
-    return format_money_range(low, high, currency)
+    return format_money_range(min_price, max_price, currency)
 
 
 def describe_field(name: str, request: Request) -> str:
-    """Return a description of the requested values of one field."""
+    """Return a description of the values of one field that a request asks for."""
     if name == "foods":
         return ", ".join(request.dishes)
     if name == "offer":
@@ -213,7 +238,10 @@ def describe_field(name: str, request: Request) -> str:
 
 
 def describe_wine(wine: Wine, dishes: Mapping[str, Dish]) -> str:
-    """Return the kind of a wine and the foods that it suits, of the dishes if possible."""
+    """Return a description of a wine: its style, taste, grapes and foods that it suits.
+
+    If it suits foods of the dishes, only these foods are named.
+    """
     parts: list[str] = []
     if wine.style:
         parts.append(name_value("styles", wine.style))
@@ -232,7 +260,10 @@ def describe_wine(wine: Wine, dishes: Mapping[str, Dish]) -> str:
 
 
 def name_foods(foods: Sequence[str]) -> str:
-    """Return the first of some foods: "goes with lamb, game". Return "" if there are none."""
+    """Return which foods a wine suits, such as "goes with lamb, game".
+
+    Only the first foods are named. Return "" if there are none.
+    """
     if not foods:
         return ""
     language = current_language()
