@@ -1,4 +1,7 @@
-"""Read the wish of a conversation: its last message, and what still holds of earlier messages."""
+"""Read the wish of a conversation.
+
+It is what the last message asks for, completed with what still holds of earlier messages.
+"""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,10 +16,14 @@ from agent.sommelier.wine import Wine
 from agent.turn import StoredMessage
 
 MAX_EARLIER_MESSAGES: Final = 6
+"""The number of messages before the last one of which the wish is made."""
 EXCLUSION_PREFIX: Final = "without_"
+"""What the names of filters that exclude values begin with."""
 AVOIDED_ALLERGENS: Final = "without_allergens"
 KIND_FIELDS: Final = frozenset({"styles", "colours", "grapes"})
+"""The filters that say which kind of wine is wanted."""
 PLACE_FIELDS: Final = frozenset({"countries", "regions"})
+"""The filters that say where a wine comes from."""
 
 Exchange = tuple[str, tuple[str, ...]]
 """A message of the user, and the ids of the wines that its answer showed."""
@@ -31,17 +38,20 @@ class Wish:
     own_request: Request = field(default_factory=Request)
     """The request of the last message by itself."""
     follow_up: FollowUp | None = None
-    """The button that the user pressed, if wines were shown to which it refers."""
+    """The button that the user pressed, or None. It refers to the wines shown last."""
     last_shown: tuple[Wine, ...] = ()
-    """The wines of the last answer that has shown any."""
+    """The wines of the last answer that showed wines."""
     listed: tuple[Wine, ...] = ()
-    """The wines to which "the second" refers. They stay when one of them is then shown alone."""
+    """The wines to which "the second" refers.
+
+    They stay the same when an answer then shows one of them alone.
+    """
     shown_ids: tuple[str, ...] = ()
     """The ids of the wines of all answers."""
 
     @property
     def picked(self) -> Wine | None:
-        """Return the wine of the last answer that the last message is about, or None."""
+        """Return the listed wine that the last message is about, or None."""
         if self.follow_up is not None:
             return None
         return pick_shown_wine(self.own_request, self.listed)
@@ -69,10 +79,13 @@ def get_exchanges(messages: Sequence[StoredMessage]) -> list[Exchange]:
 def read_wish(
     exchanges: Sequence[Exchange], wines: Mapping[str, Wine], default_language: str
 ) -> Wish:
-    """Return the wish of a conversation. `wines` are the wines that it shows, by id."""
+    """Return the wish of a conversation. `wines` has the wines shown in it, by id."""
     wish = Wish(request=Request(language=default_language))
     shown_in_reply: tuple[str, ...] = ()
-    for text, wine_ids in exchanges[-MAX_EARLIER_MESSAGES - 1 :]:
+    last_exchanges = exchanges[-(MAX_EARLIER_MESSAGES + 1) :]
+    for text, wine_ids in last_exchanges:
+        # The wines of a reply are added before the next message, which may refer to them. So those
+        # of the reply to the last message are not added.
         if shown_in_reply:
             wish = _add_shown_wines(wish, shown_in_reply, wines)
         wish = _add_message(wish, text)
@@ -85,16 +98,17 @@ def without_lifted_allergies(
 ) -> Wish:
     """Return the wish without allergies that the user has stated and then lifted.
 
-    `allergies` are those that hold now. "No egg, please" is a wish and not an allergy, so it stays.
+    `allergies` are those that the user has now. "No egg, please" is a wish and not an allergy, so it
+    stays.
     """
     avoided = wish.request.values(AVOIDED_ALLERGENS)
     if not avoided:
         return wish
-    stated: set[str] = set()
+    stated_allergies: set[str] = set()
     for text, _ in exchanges:
-        stated |= read_safety_state(text).own_allergies
-    lifted = stated.difference(allergies)
-    remaining = tuple(name for name in avoided if name not in lifted)
+        stated_allergies |= read_safety_state(text).own_allergies
+    lifted_allergies = stated_allergies.difference(allergies)
+    remaining = tuple(name for name in avoided if name not in lifted_allergies)
     filters = dict(wish.request.filters)
     del filters[AVOIDED_ALLERGENS]
     if remaining:
@@ -104,6 +118,7 @@ def without_lifted_allergies(
 
 def _add_shown_wines(wish: Wish, ids: Sequence[str], wines: Mapping[str, Wine]) -> Wish:
     """Return the wish after a reply that shows wines."""
+    # A wine may be missing, because it is no longer sold or may no longer be shown to the user.
     shown = tuple(wines[wine_id] for wine_id in ids if wine_id in wines)
     shown_ids = tuple(dict.fromkeys((*wish.shown_ids, *ids)))
     wish = replace(wish, last_shown=shown, shown_ids=shown_ids)
@@ -121,10 +136,13 @@ def _add_message(wish: Wish, text: str) -> Wish:
         if follow_up is not None:
             return _add_follow_up(wish, text, follow_up)
     own_request = read_request(text, before.language)
-    if not (own_request.is_question or own_request.states_purchase):
-        before = merge(before, own_request)
+    # A question and the report of a purchase change nothing of what is wished.
+    changes_wish = not own_request.is_question and not own_request.states_purchase
+    merged = before
+    if changes_wish:
+        merged = merge(before, own_request)
     request = replace(
-        before,
+        merged,
         text=text,
         language=own_request.language,
         is_question=own_request.is_question,
@@ -161,7 +179,9 @@ def merge(before: Request, new: Request) -> Request:
         elif not _is_replaced(name, new):
             filters[name] = values
     allergies = tuple(dict.fromkeys((*before.allergies, *new.allergies)))
-    dishes = new.dishes if begins_anew else before.dishes
+    dishes = before.dishes
+    if begins_anew:
+        dishes = new.dishes
     return replace(new, filters=filters, dishes=dishes, allergies=allergies)
 
 
@@ -170,11 +190,12 @@ def _is_replaced(name: str, new: Request) -> bool:
 
     Another kind of wine replaces the grape and the place. Another place replaces only the place.
     """
+    # The earlier filter is replaced if the new message has one of these filters.
     replacing = {name}
     if name in PLACE_FIELDS:
         replacing = {"styles", "grapes", *PLACE_FIELDS}
     elif name in KIND_FIELDS:
-        replacing = {*KIND_FIELDS}
+        replacing = set(KIND_FIELDS)
     elif name == "offer":
         # After "a white by the glass", "a red" means a bottle.
         replacing = {name, *KIND_FIELDS, *PLACE_FIELDS}
