@@ -98,8 +98,8 @@ def without_lifted_allergies(
 ) -> Wish:
     """Return the wish without allergies that the user has stated and then lifted.
 
-    `allergies` are those that the user has now. "No egg, please" is a wish and not an allergy, so it
-    stays.
+    `allergies` are those that the user has now. "No egg, please" is a wish and not an allergy, so
+    it stays.
     """
     avoided = wish.request.values(AVOIDED_ALLERGENS)
     if not avoided:

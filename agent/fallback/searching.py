@@ -1,9 +1,9 @@
 """Search wines for a wish, with fewer hard filters if nothing matches.
 
 A hard filter excludes wines, a soft one only ranks them. Highest prices, allergens and exclusions
-are always hard. If no wine matches, a lowest price is dropped, or kind, sweetness, grape and place
-become soft. Body, tannin, acidity and the pairing of a dish are always soft, except the body that
-a button asks for.
+are always hard. If no wine matches, a lowest price is dropped. If there is still none, kind,
+sweetness, grape and place become soft. Body, tannin, acidity and the pairing of a dish are always
+soft, except the body that a button asks for.
 """
 
 from collections.abc import Mapping, Sequence
@@ -69,12 +69,13 @@ async def search_wines(catalogue: Catalogue, wish: Wish, person: Person) -> Foun
     meets_all = found.wines and not found.unmet_fields
     if query.offer is None or meets_all:
         return found
-    any_offer = query.model_copy(update={"offer": None})
-    by_bottle = await _search_relaxed(catalogue, any_offer, wish, person)
-    is_no_better = found.wines and by_bottle.unmet_fields
-    if not by_bottle.wines or is_no_better:
+    query_any_size = query.model_copy(update={"offer": None})
+    in_any_size = await _search_relaxed(catalogue, query_any_size, wish, person)
+    # Wines in another size that do not meet the rest either are no better than those found.
+    is_no_better = found.wines and in_any_size.unmet_fields
+    if not in_any_size.wines or is_no_better:
         return found
-    return replace(by_bottle, unmet_fields=(*by_bottle.unmet_fields, "offer"))
+    return replace(in_any_size, unmet_fields=(*in_any_size.unmet_fields, "offer"))
 
 
 async def _search_relaxed(
@@ -85,18 +86,18 @@ async def _search_relaxed(
     if query.like:
         return replace(found, similar_to=wish.last_shown[0])
     if not found.wines and query.min_price is not None:
-        cheaper = query.model_copy(update={"min_price": None})
-        found = await _search(catalogue, cheaper, wish, person)
+        without_min_price = query.model_copy(update={"min_price": None})
+        found = await _search(catalogue, without_min_price, wish, person)
         if found.wines:
             unmet = (*found.unmet_fields, "min_price")
             return replace(found, unmet_fields=unmet)
     for fields in RELAXATION_STEPS:
         if found.wines:
             break
-        used = [name for name in fields if getattr(query, name)]
-        hard = [name for name in used if name not in query.soft]
-        if hard:
-            query = query.model_copy(update={"soft": (*query.soft, *hard)})
+        used_fields = [name for name in fields if getattr(query, name)]
+        hard_fields = [name for name in used_fields if name not in query.soft]
+        if hard_fields:
+            query = query.model_copy(update={"soft": (*query.soft, *hard_fields)})
             found = await _search(catalogue, query, wish, person)
     return found
 
@@ -130,7 +131,10 @@ def _unmet_fields(
 
 
 def _suits_dishes(request: Request, unmet: Sequence[str]) -> bool:
-    """Return whether a wine suits the dishes, by the wine list or by the pairing of the dish."""
+    """Return whether a wine suits the dishes, if it leaves the filters in `unmet` unmet.
+
+    It does if the wine list names a food of the dishes, or if the wine meets their pairing.
+    """
     if "foods" not in unmet:
         return True
     pairing = load_pairings().get(get_pairing(request), {})
@@ -143,7 +147,8 @@ def _select_wines(
     """Return the wines without excluded tastes and with the requested name.
 
     Alcohol-free wines are only returned if requested, if the person is advised not to drink, or if
-    there are no others. A person who must not drink is shown those of the requested kind, if any.
+    there are no others. A person who must not drink is shown those of the requested kind, if there
+    are any.
     """
     tastes = request.values("without_text")
     unwanted = {"text": tuple(taste for taste in tastes if taste != OAKY)}
@@ -167,10 +172,13 @@ def _of_kind(wines: Sequence[Wine], request: Request) -> list[Wine]:
 
 
 def _has_name(wine: Wine, name: str) -> bool:
-    """Return whether most words of a name are in the label or the region. The name may be empty."""
+    """Return whether more than half of the words of a name are in a wine's label or region.
+
+    Without a name, return True.
+    """
     if not name:
         return True
-    words = set(normalize(name).split())
+    name_words = set(normalize(name).split())
     label_words = normalize(f"{wine.label} {wine.region}").split()
-    shared = words.intersection(label_words)
-    return 2 * len(shared) > len(words)
+    shared_words = name_words.intersection(label_words)
+    return len(shared_words) > len(name_words) / 2
