@@ -98,7 +98,7 @@ def _describe_exclusions(request: Request) -> Iterator[str]:
             continue  # "vegan" has said it
         name = name_value("allergens", allergen)
         if allergen in request.allergies:
-            yield translate("fallback_allergy", what=name)
+            yield translate(f"allergy_{allergen}")
         elif allergen == Allergen.SULPHITES:  # every wine has some sulphites
             yield translate("fallback_no_added_sulphites")
         else:

@@ -189,7 +189,7 @@ def describe_fact(fact: Fact) -> str:
         low, high, currency = parse_budget(fact.value)
         return translate("memory_budget", what=_describe_budget(low, high, currency))
     if fact.kind == "allergy":
-        return translate("memory_allergy", what=name_value("allergen", fact.value))
+        return translate(f"allergy_{fact.value}")
     taste = parse_taste(fact.value)
     if fact.kind == "hate" and taste == {"text": (OAKY,)}:
         return translate("memory_no_oak")

@@ -204,7 +204,7 @@ class Help:
         parts = [texts.dependence]
         lines = list(self._alcohol_lines(safety))
         if lines:
-            parts.append(_format_list(lines))
+            parts.append(_format_list([*lines, texts.elsewhere]))
         parts.append(texts.dependence_question)
         return "\n\n".join(parts)
 

@@ -226,10 +226,16 @@ def _format_availability(wine: Wine) -> str:
 
 def _format_unknown_allergens(wine: AnyWine) -> str:
     """Return which of this guest's allergens the wine may contain, or "" if none."""
-    if not wine.unknown_allergens:
-        return ""
-    names = join_or(_allergen_names(wine.unknown_allergens))
-    return translate("allergens_unknown", names=names)
+    unknown = list(wine.unknown_allergens)
+    facts = []
+    # "Not known" beside a wine named "No Sulphur Added" would contradict its own label.
+    if Allergen.SULPHITES in unknown and mentions_kind("unsulphured", wine.source_text):
+        unknown.remove(Allergen.SULPHITES)
+        facts.append(translate("no_sulphites_added"))
+    if unknown:
+        names = join_or(_allergen_names(unknown))
+        facts.append(translate("allergens_unknown", names=names))
+    return _join_facts(facts)
 
 
 def _allergen_names(allergens: Sequence[Allergen]) -> list[str]:

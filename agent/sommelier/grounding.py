@@ -1,8 +1,8 @@
 """Check the figures in a model's prose: amounts of money, vintages, scores, alcohol strengths.
 
 Each figure must be a fact of a found wine, or in another source, an earlier answer or a message of
-the user. Amounts must follow from prices (`sums.py`). Amounts in the notes of a wine do not count.
-for nothing. Strengths are only checked in texts that name wines. A year may also be a vintage plus
+the user. Amounts must follow from prices (`sums.py`). Amounts in the notes of a wine do not
+count. Strengths are only checked in texts that name wines. A year may also be a vintage plus
 a number of years. Questions are not checked.
 """
 
@@ -132,9 +132,8 @@ class FigureChecker:
 
     def _wrong_scores(self, prose: str, named: Sequence[AnyWine]) -> list[float]:
         scores = set(find_scores(prose))
-        if (
-            not scores
-        ):  # most texts have no scores, and reading the sources may take long
+        # Most texts have no scores, and reading the sources may take long.
+        if not scores:
             return []
         scores -= self.text_scores
         for text in texts_of(named or self.wines):

@@ -125,7 +125,7 @@ async def test_nobody_is_taken_for_dependent_because_of_a_wine_and_can_take_it_b
         assert "sin alcohol" not in await said(bot_api, "un tinto para cordero", BOB)
         before = await said(bot_api, "un tinto para cordero", ADA)
         text = await said(bot_api, "he recaído", ADA)
-        assert text.startswith("No le recomendaré nada con alcohol.")
+        assert "No le recomendaré nada con alcohol." in text
         assert text.endswith(
             "¿Quiere ver bebidas sin alcohol o prefiere no hablar de bebidas?"
         )

@@ -220,7 +220,7 @@ async def test_unmet_filters_are_named(fallback: Fallback) -> None:
         "a Riesling from Chile, sweet, under 15 euros"
     )
     assert (
-        "Not met:" in reply.text
+        "What differs:" in reply.text
         or translate_into("en", "fallback_nothing") in reply.text
     )
     wines = wines_of(reply)
@@ -239,7 +239,7 @@ async def test_a_price_said_with_about_is_shown_so_and_a_cheaper_wine_is_better_
 ) -> None:
     reply = await Conversation(fallback).say("an Albariño, around 30 euros")
     assert "Albariño · around €30" in reply.text
-    assert "Not met: price (around €30)." in reply.text
+    assert "What differs: price (around €30)." in reply.text
     assert all("Albariño" in wine.grapes for wine in wines_of(reply))
 
 

@@ -28,7 +28,13 @@ ROOT = LANGUAGES_FOLDER.parent
 NAME_ARGUMENT = {"translate": 0, "translate_into": 1}
 """The index of the argument with the name of the sentence, by function."""
 COMPOSED_NAME_PREFIXES = (
-    *("fallback_limit_", "fallback_tannin_", "fallback_acidity_", "fallback_cheapest"),
+    *(
+        "allergy_",
+        "fallback_limit_",
+        "fallback_tannin_",
+        "fallback_acidity_",
+        "fallback_cheapest",
+    ),
     *(
         "fallback_dearest",
         "pairing_",

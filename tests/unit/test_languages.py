@@ -190,9 +190,7 @@ def test_a_taste_is_told_in_the_words_of_the_language(
     facts.insert(1, Fact("allergy", "egg", "egg"))
     with use_language(code):
         for fact, name in zip(facts, shown, strict=True):
-            assert describe_fact(fact).rstrip(")").endswith((f" {name}", f"({name}")), (
-                fact
-            )
+            assert name in describe_fact(fact), fact
 
 
 @pytest.mark.parametrize("code", COMPLETE_LANGUAGES)

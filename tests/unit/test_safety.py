@@ -283,7 +283,6 @@ def test_the_country_of_the_admin_comes_first_then_that_of_the_user() -> None:
     assert [line.split(":")[0] for line in lines if line.startswith("- ")] == [
         "- Áustria",
         "- Brasil",
-        "- Portugal",
         "- Em outros países",
     ]
     assert "você" in lines[0]
