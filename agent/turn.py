@@ -271,7 +271,7 @@ def get_chosen_settings(facts: Iterable[Fact]) -> dict[str, str]:
 
 
 class Lack(StrEnum):
-    """What a user wanted and did not get."""
+    """A thing that a user wanted and did not get."""
 
     WINES = "wines"
     """No wine meets the whole wish."""

@@ -33,7 +33,7 @@ ResponseOutcome = Literal[
 
 
 class ResponseProblem(StrEnum):
-    """What is wrong with a final response of a model. It is no exception. Traces show it."""
+    """An error in a final response of a model. It is no exception. Traces show it."""
 
     REFUSAL = auto()
     CONTENT_FILTER = auto()

@@ -57,7 +57,7 @@ SCHEMA_RULE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Prefetch:
-    """What a turn has before the model is asked.
+    """The material that a turn has before the model is asked.
 
     `calls` are run as if the model had made them. `sources`, by id, may be used like those that
     tools return.

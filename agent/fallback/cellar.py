@@ -56,12 +56,12 @@ EXCLUDABLE_FIELDS: Final = {
 }
 """The fields of a request whose values may be excluded, each with its field in `CellarQuery`."""
 PLACE_SEPARATORS: Final = pattern("[,;]")
-"""What separates the parts of a place, such as "Rack, G33"."""
+"""The sign between the parts of a place, such as "Rack, G33"."""
 
 
 @dataclass(frozen=True, slots=True)
 class OwnBottles:
-    """What the cellar of a user has for a message.
+    """The bottles in the cellar of a user that suit a message.
 
     `text` is the answer in Markdown. If `is_for_tonight`, the user wants some bottles to drink now,
     and wines of the shop may be shown below them.

@@ -18,7 +18,7 @@ from agent.turn import StoredMessage
 MAX_EARLIER_MESSAGES: Final = 6
 """The number of messages before the last one of which the wish is made."""
 EXCLUSION_PREFIX: Final = "without_"
-"""What the names of filters that exclude values begin with."""
+"""The beginning of the names of filters that exclude values."""
 AVOIDED_ALLERGENS: Final = "without_allergens"
 KIND_FIELDS: Final = frozenset({"styles", "colours", "grapes"})
 """The filters that say which kind of wine is wanted."""
@@ -31,7 +31,7 @@ Exchange = tuple[str, tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """What a conversation asks for."""
+    """The wish that a conversation states."""
 
     request: Request
     """The request of the last message, merged with those of earlier messages."""

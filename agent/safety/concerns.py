@@ -46,7 +46,7 @@ LIKELY_FROM_IN_REQUEST: Final[Mapping[Concern, float]] = {
     "medication": 0.12,
     "driving": 0.17,
 }
-"""The same for a message that clearly asks for a wine. Few of these messages state a concern."""
+"""The thresholds for messages that clearly ask for a wine. Few of these state a concern."""
 SHORT_WORDS: Final = 5
 """A message of at most so many words has few n-grams, so the thresholds are doubled for it."""
 FORWARDED_HEADER: Final = "[forwarded, written by somebody else]"

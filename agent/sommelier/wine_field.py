@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WineField:
-    """What the product does with a field of a wine.
+    """The uses that the product makes of a field of a wine.
 
     By default a field is only imported and stored. It is shown to nobody, and is no evidence.
     """
