@@ -397,9 +397,8 @@ def record_verdict(guard: Span, result: ParseResult[T]) -> None:
         guard.update(output=f"there was no answer to check: {result.error_type}")
     else:
         guard.update(output="grounded")
-    if (
-        result.error_type is ResponseProblem.GROUNDING
-    ):  # other errors are not found by the guard
+    # The guard finds no other errors.
+    if result.error_type is ResponseProblem.GROUNDING:
         guard.update(metadata={"error_type": result.error_type}, level="WARNING")
 
 

@@ -113,9 +113,8 @@ class Fallback:
         direct_answer = await self._answer_directly(wish.own_request)
         if direct_answer is not None:
             return direct_answer
-        if (
-            wish.follow_up is None
-        ):  # buttons are about the wines shown, not about the cellar
+        # Buttons are about the wines shown, not about the cellar.
+        if wish.follow_up is None:
             own_bottles = find_own_bottles(wish.own_request, person)
             if own_bottles is not None:
                 return await self._answer_from_cellar(own_bottles, wish, person, span)

@@ -84,9 +84,8 @@ class Sums:
             return True
         lower, upper = self._halves
         high = len(upper) - 1
-        for (
-            low_sum
-        ) in lower:  # both halves are ascending, so they are walked from opposite ends
+        # Both halves are ascending, so they are walked from opposite ends.
+        for low_sum in lower:
             while high >= 0 and low_sum + upper[high] > value + margin:
                 high -= 1
             if high >= 0 and low_sum + upper[high] >= value - margin:
@@ -152,9 +151,8 @@ class BasketSums:
         """The amounts that the guest may pay, from which what remains follows."""
         one_of_each = _add_up(amounts.items[:MAX_ITEMS], (0, 1))
         multiples = _multiply([*amounts.items, *amounts.named], amounts.counts)
-        self._known = {*amounts.prices, *self._payable, *one_of_each, *multiples} - {
-            0.0
-        }
+        known = {*amounts.prices, *self._payable, *one_of_each, *multiples}
+        self._known = known - {0.0}
         self._price_differences = _subtract(amounts.items, amounts.items)
 
     def allow(self, value: float) -> bool:
