@@ -15,7 +15,7 @@ from agent.language import stem
 from agent.text import clip, split_words, to_one_line
 from agent.turn import Lack
 from db.repositories.unmet import DISLIKED, UnmetWish
-from db.wines.names import ignored_words
+from db.wines.telling_words import ignored_words
 
 REASONS: Final[Mapping[str, str]] = {
     Lack.WINES: "no wine meets it",

@@ -10,31 +10,28 @@ that have enough letters in common with it (`db.wines.name_parts`).
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
-from datetime import UTC, datetime
-from functools import cache
 from itertools import pairwise
 from typing import Final
 
 from rapidfuzz import fuzz, process
 
-from agent.language import all_common_words, stop_words
-from agent.query_reading.tables import load_profiles
-from agent.sommelier.vocabulary import known_names, synonyms
-from agent.sommelier.wine import Wine
 from agent.text import split_words
 from db.wines.entries import Entry
 from db.wines.name_parts import MentionIndex, SimilarTexts, SpellingIndex
+from db.wines.telling_words import (
+    GENERIC_WORDS,
+    MIN_TELLING_LETTERS,
+    identifying_words,
+    known_words,
+    split_grapes,
+    split_name,
+    split_places,
+    telling_words,
+)
+from db.wines.years import full_year
 
 YEARS: Final = range(1900, 2101)
 SHORT_YEAR_DIGITS: Final = 2
-GENERIC_WORDS: Final = frozenset(
-    "wine wines bottle bottles wein weine flasche flaschen vin vins bouteille vino vinos vini "
-    "botella bottiglia wijn wijnen fles vinho vinhos garrafa nv anything something any some etwas "
-    "irgendwas irgendwelche noch eure eurem quelque chose algo alguno algun alguna ningun qualcosa "
-    "qualche iets nog algum algo still old left stock list one ones cuvee vintage year jahrgang "
-    "millesime annata anada jaar colheita".split()
-)
-"""Words that do not say which wine is meant, in addition to common words."""
 ESTATE_WORDS: Final = frozenset(
     "chateau domaine weingut tenuta castello schloss quinta bodega bodegas cantina".split()
 )
@@ -57,7 +54,6 @@ MIN_CLOSE_SCORE: Final = 72
 """How similar a name must be to that of a wine to be close to it, out of 100."""
 MIN_CLOSE_SHARE: Final = 0.25
 """Which share of the groups of letters of a name must be in a close name."""
-MIN_TELLING_LETTERS: Final = 5
 MAX_SHARING: Final = 3
 """A name is close to the wines that share one of its words, if they are not more than this.
 
@@ -87,9 +83,9 @@ class NameIndex:
         """The telling words of each wine: those that tell it from others."""
         self._squeezed: list[str] = []
         """The same words without spaces."""
-        self._producers: list[frozenset[str]] = []
+        self._telling_producers: list[frozenset[str]] = []
         """The telling words of each wine's producer."""
-        self._producer_words: list[frozenset[str]] = []
+        self._producers: list[frozenset[str]] = []
         """All words of each wine's producer."""
         self._mentionable = MentionIndex()
         """The words of the names and of the producers that a text may mention."""
@@ -101,25 +97,26 @@ class NameIndex:
     def _add_entry(self, entry: Entry) -> None:
         """Add a wine under the words of its name, its producer, its origin and its grapes."""
         wine = entry.wine
-        name_words = split_words(f"{wine.producer} {wine.name}")
-        place_words = split_words(_place_names(wine))
-        grape_words = split_words(_grape_names(wine))
-        all_words = list(dict.fromkeys([*name_words, *place_words, *grape_words]))
-        _add_words(self._by_name, name_words, entry.number)
-        _add_words(self._by_place, name_words, entry.number)
-        _add_words(self._by_place, place_words, entry.number)
-        _add_words(self._by_any, all_words, entry.number)
-        self._numbers_by_vintage[wine.vintage].add(entry.number)
+        number = entry.number
+        name_words = split_name(wine)
+        name_and_place_words = [*name_words, *split_places(wine)]
+        all_words = [*name_and_place_words, *split_grapes(wine)]
+        unique_words = list(dict.fromkeys(all_words))
+        _add_words(self._by_name, name_words, number)
+        _add_words(self._by_place, name_and_place_words, number)
+        _add_words(self._by_any, unique_words, number)
+        self._numbers_by_vintage[wine.vintage].add(number)
 
-        telling = _telling_words(all_words)
+        telling = telling_words(unique_words)
         self._telling_texts.append(" ".join(telling))
         self._squeezed.append("".join(telling))
 
-        producer = _identifying_words(wine.producer)
+        producer = frozenset(split_words(wine.producer))
+        telling_producer = identifying_words(wine.producer)
         self._producers.append(producer)
-        self._producer_words.append(frozenset(split_words(wine.producer)))
-        self._mentionable.add(entry.number, producer)
-        self._mentionable.add(entry.number, _identifying_words(wine.name))
+        self._telling_producers.append(telling_producer)
+        self._mentionable.add(number, telling_producer)
+        self._mentionable.add(number, identifying_words(wine.name))
 
     def find(self, name: str) -> frozenset[int]:
         """Return the numbers of the wines with this name.
@@ -137,7 +134,8 @@ class NameIndex:
 
     def has_wine_with(self, words: Collection[str]) -> bool:
         """Return whether a wine has all these words, folded, in its name, place or grapes."""
-        return bool(_find_exact([*words], self._by_any))
+        found = _find_exact([*words], self._by_any)
+        return bool(found)
 
     def find_other_vintages(self, name: str) -> frozenset[int]:
         """Return the numbers of the wines with this name in any vintage.
@@ -157,7 +155,11 @@ class NameIndex:
         """
         counts = self._mentionable.count_words(split_words(text))
         most = max(counts.values(), default=0)
-        return sorted(number for number, count in counts.items() if count == most)
+        mentioned: list[int] = []
+        for number, count in counts.items():
+            if count == most:
+                mentioned.append(number)
+        return sorted(mentioned)
 
     def find_closest(self, name: str) -> list[int]:
         """Return the numbers of the wines with similar names, the most similar first.
@@ -166,12 +168,15 @@ class NameIndex:
         close to the only wine with the word "Tignanello".
         """
         words, _ = self._split_name(name)
-        telling = _telling_words(words)
+        telling = telling_words(words)
         closest = self._find_sharing_word(telling)
-        candidates = self._similar.find("".join(telling), MIN_CLOSE_SHARE)
+        squeezed = "".join(telling)
+        candidates: dict[int, str] = {}
+        for number in self._similar.find(squeezed, MIN_CLOSE_SHARE):
+            candidates[number] = self._telling_texts[number]
         matches = process.extract(
             " ".join(telling),
-            {number: self._telling_texts[number] for number in candidates},
+            candidates,
             scorer=fuzz.token_set_ratio,
             score_cutoff=MIN_CLOSE_SCORE,
             limit=MAX_CLOSE,
@@ -187,8 +192,10 @@ class NameIndex:
         """
         sharing: list[int] = []
         for word in sorted(words, key=len, reverse=True):
+            if len(word) < MIN_TELLING_LETTERS:
+                break
             numbers = self._by_name.get(word, set())
-            if len(word) >= MIN_TELLING_LETTERS and len(numbers) <= MAX_SHARING:
+            if len(numbers) <= MAX_SHARING:
                 sharing += sorted(numbers)
         return sharing
 
@@ -200,15 +207,17 @@ class NameIndex:
         words: list[str] = []
         years: list[int] = []
         for word in split_words(name):
-            if not (word.isascii() and word.isdigit()):
+            is_number = word.isascii() and word.isdigit()
+            if not is_number:
                 words.append(word)
             elif int(word) in YEARS:
                 years.append(int(word))
             elif len(word) == SHORT_YEAR_DIGITS and word not in self._by_any:
-                years.append(_full_year(int(word)))
+                years.append(full_year(int(word)))
             else:
                 words.append(word)
-        return list(dict.fromkeys(words)), years
+        unique_words = list(dict.fromkeys(words))
+        return unique_words, years
 
     def _find_named(self, words: Sequence[str]) -> set[int]:
         """Return the wines with these words.
@@ -216,20 +225,22 @@ class NameIndex:
         Common words are ignored at first. Then they choose among the wines that were found. "Weil
         Riesling" is the Riesling of Robert Weil, though "weil" means "because" in German.
         """
-        telling = _telling_words(words)
+        telling = telling_words(words)
         found = self._find_words(telling)
         if not found:
             found = self._find_squeezed(telling)
         if not found:
             found = self._find_at_end(telling)
         found = self._without_other_estates(telling, found)
-        for word in words:
+        common = [word for word in words if word not in telling]
+        for word in common:
             # Short common words are articles and the like. But "old" or "vin" is in few names, and
             # may choose among the wines.
             is_article = len(word) < MIN_COMMON_LETTERS and word not in GENERIC_WORDS
-            if word in telling or is_article:
+            if is_article:
                 continue
-            with_word = found & self._by_name.get(word, set())
+            named_by_word = self._by_name.get(word, set())
+            with_word = found & named_by_word
             if with_word:
                 found = with_word
         return found
@@ -243,8 +254,9 @@ class NameIndex:
         for estate, name in pairwise(words):
             if estate not in ESTATE_WORDS:
                 continue
-            for number in found & self._by_any.get(name, set()):
-                producer = self._producer_words[number]
+            with_name = found & self._by_any.get(name, set())
+            for number in with_name:
+                producer = self._producers[number]
                 if estate in producer and name not in producer:
                     others.add(number)
         return found - others
@@ -264,7 +276,7 @@ class NameIndex:
                 name.append(word)
         with_producer: set[int] = set()
         for number in self._find_words(name):
-            producer = self._producers[number]
+            producer = self._telling_producers[number]
             if producer and producer.issubset(name):
                 with_producer.add(number)
         return with_producer
@@ -290,9 +302,9 @@ class NameIndex:
             if found:
                 return found
         found = _find_all(words, self._find_word)
-        if found or len(words) < 2:
-            return found
-        return _find_all(words, self._find_word_or_alike)
+        if not found and len(words) > 1:
+            return _find_all(words, self._find_word_or_alike)
+        return found
 
     def _find_word_or_alike(self, word: str) -> set[int]:
         """Return the wines that have a word, and those that have a word with one other letter.
@@ -317,7 +329,7 @@ class NameIndex:
         """
         if len(word) < MIN_EDITED_LETTERS or not word.isalpha():
             return set()
-        if word in _known_words():
+        if word in known_words():
             return set()
         distances = self._spellings.find(word, max_edits)
         nearest = min(distances.values(), default=0)
@@ -341,31 +353,25 @@ class NameIndex:
         if not squeezed.isalpha():
             # Numbers must be equal: "Bin 28" is another wine than "Bin 389".
             return set()
-        candidates = self._similar.find(squeezed, MIN_SQUEEZED_SHARE)
+        candidates: dict[int, str] = {}
+        for number in self._similar.find(squeezed, MIN_SQUEEZED_SHARE):
+            # A short name of a wine would be a part of too many longer texts.
+            if len(self._squeezed[number]) >= len(squeezed):
+                candidates[number] = self._squeezed[number]
         matches = process.extract(
             squeezed,
-            {number: self._squeezed[number] for number in candidates},
+            candidates,
             scorer=fuzz.partial_ratio,
             score_cutoff=MIN_SQUEEZED_SCORE,
             limit=None,
         )
-        # A short name of a wine would be a part of too many longer texts.
-        return {number for text, _, number in matches if len(text) >= len(squeezed)}
+        return {number for _, _, number in matches}
 
 
 def _add_words(index: NumbersByWord, words: Iterable[str], number: int) -> None:
+    """Add a wine to an index under each of these words."""
     for word in words:
         index[word].add(number)
-
-
-def _full_year(short_year: int) -> int:
-    """Return the last year that ends with two digits: 2009 for 09, and 1998 for 98."""
-    this_year = datetime.now(UTC).year
-    century = this_year - this_year % 100
-    year = century + short_year
-    if year > this_year:
-        return year - 100
-    return year
 
 
 def _find_exact(words: Sequence[str], index: NumbersByWord) -> set[int]:
@@ -387,59 +393,3 @@ def _find_all(words: Sequence[str], find: Callable[[str], set[int]]) -> set[int]
             return set()
         found = found & find(word)
     return found
-
-
-def _place_names(wine: Wine) -> str:
-    """Return the names of the places of a wine, with the synonyms of its regions."""
-    names = [wine.appellation, wine.region, wine.country]
-    names += synonyms("regions", wine.appellation)
-    names += synonyms("regions", wine.region)
-    return " ".join(names)
-
-
-def _grape_names(wine: Wine) -> str:
-    """Return the names of the grapes of a wine, with their synonyms."""
-    names: list[str] = []
-    for grape in wine.grapes:
-        names += synonyms("grapes", grape)
-    return " ".join(names)
-
-
-def _identifying_words(text: str) -> frozenset[str]:
-    """Return the telling words of a producer or a name, if a text may mention it.
-
-    Return none for a name such as "Chardonnay", which many wines have. Another name has at least
-    one long word that is not of a grape or a region.
-    """
-    words = frozenset(_telling_words(split_words(text)))
-    for word in words - _known_words():
-        if len(word) >= MIN_TELLING_LETTERS:
-            return words
-    return frozenset()
-
-
-def _telling_words(words: Iterable[str]) -> list[str]:
-    """Return the words that tell wines apart.
-
-    Common words and single letters, such as the first of "l'Opus", do not.
-    """
-    ignored = ignored_words()
-    telling: list[str] = []
-    for word in words:
-        is_letter = len(word) == 1 and not word.isdecimal()
-        if not is_letter and word not in ignored:
-            telling.append(word)
-    return telling
-
-
-@cache
-def _known_words() -> frozenset[str]:
-    """Return the words of the names of grapes and regions. They are taken as spelt rightly."""
-    names = [*known_names("grapes"), *known_names("regions"), *load_profiles()]
-    return frozenset(split_words(" ".join(names)))
-
-
-@cache
-def ignored_words() -> frozenset[str]:
-    """Return the words that do not tell a wine from others, in all languages."""
-    return GENERIC_WORDS | all_common_words() | stop_words()

@@ -29,8 +29,8 @@ from db.wines.lists.cells import (
 )
 from db.wines.lists.listed import ListedWine, OfferCells
 from db.wines.lists.problems import Problem
-from db.wines.lists.titles import OLDEST_VINTAGE, is_year
 from db.wines.lists.words import load_words
+from db.wines.years import OLDEST_VINTAGE, is_year
 
 ID: Final = pattern(r"\A[a-z0-9._-]{1,100}\z")
 """The id of a wine, such as "trimbach-riesling-2021"."""

@@ -1,7 +1,6 @@
 """Take the title of a product apart: its name, producer, vintage and size."""
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Final
 
 from agent.sommelier.vocabulary import normalize
@@ -9,8 +8,8 @@ from agent.text import Match, pattern
 from db.wines.lists.derive import find_facts, starts_with_fact
 from db.wines.lists.packing import strip_packing
 from db.wines.lists.words import load_words
+from db.wines.years import YEAR_DIGITS, full_year, is_year
 
-OLDEST_VINTAGE: Final = 1780
 OLDEST_IN_TITLE: Final = 1900
 """An earlier year in a title is when the producer was founded: "Weingut seit 1795"."""
 YEAR: Final = pattern(r"\b(?:18|19|20)\d\d\b|['’´`]\d\d\b")
@@ -22,7 +21,6 @@ NON_VINTAGE_WORD: Final = pattern(
 """A word for a wine without a vintage: "NV", "o. J.", "sans année"."""
 NON_VINTAGE: Final = "NV"
 """What stands in place of the year of a wine without a vintage."""
-YEAR_DIGITS: Final = 4
 SEPARATOR: Final = pattern(r"\s+[-–—|·•/]\s+|\s*\|\s*|,\s+")
 """What stands between the parts of a title: "Thompson Estate | Chardonnay"."""
 EMPTY_BRACKETS: Final = pattern(r"\(\s*\)|\[\s*\]")
@@ -57,12 +55,6 @@ class Title:
         return ()
 
 
-def is_year(text: str, oldest: int = OLDEST_VINTAGE) -> bool:
-    """Return whether a text is a year in which a wine for sale may have been made."""
-    is_number = text.isascii() and text.isdigit() and len(text) <= YEAR_DIGITS
-    return is_number and oldest <= int(text) <= datetime.now(UTC).year
-
-
 def split_title(title: str, producer: str = "") -> Title:
     """Return the parts of a title like "2020 Weingut Keller - Riesling trocken 0,75 l".
 
@@ -72,9 +64,11 @@ def split_title(title: str, producer: str = "") -> Title:
     without_packing = strip_packing(without_vintage)
     unified = _unify_separators(without_packing)
     producer = producer or find_producer(unified)
-    if not producer:
-        return Title(_keep_separators(without_packing), "", vintage)
-    return Title(take_producer(unified, producer), producer, vintage)
+    if producer:
+        name = take_producer(unified, producer)
+    else:
+        name = _keep_separators(without_packing)
+    return Title(name, producer, vintage)
 
 
 def take_vintage(title: str) -> tuple[str, str]:
@@ -87,7 +81,8 @@ def take_vintage(title: str) -> tuple[str, str]:
     place: Match | None = None
     for match in YEAR.finditer(title):
         year = _to_year(match[0])
-        word_before = normalize(title[: match.start()]).rpartition(" ")[2]
+        text_before = normalize(title[: match.start()])
+        _, _, word_before = text_before.rpartition(" ")
         if year and word_before not in words_before_other_years:
             vintage = year
             place = match
@@ -96,7 +91,9 @@ def take_vintage(title: str) -> tuple[str, str]:
         place = NON_VINTAGE_WORD.search(title)
     if place is None:
         return title, ""
-    return f"{title[: place.start()]} {title[place.end() :]}", vintage
+    before = title[: place.start()]
+    behind = title[place.end() :]
+    return f"{before} {behind}", vintage
 
 
 def _to_year(text: str) -> str:
@@ -108,12 +105,8 @@ def _to_year(text: str) -> str:
         if is_year(text, OLDEST_IN_TITLE):
             return text
         return ""
-    this_year = datetime.now(UTC).year
-    century = this_year // 100 * 100
     digits_behind_apostrophe = text[1:]
-    year = century + int(digits_behind_apostrophe)
-    if year > this_year:
-        year -= 100
+    year = full_year(int(digits_behind_apostrophe))
     return str(year)
 
 
@@ -141,13 +134,16 @@ def take_producer(title: str, producer: str) -> str:
     `title` has " - " between its parts. The returned text has no separators.
     """
     tokens = title.split()
-    rest = ""
+    name = ""
     place = _find_place_of_producer(tokens, producer)
     if place is not None:
         before = tokens[: place.start]
         behind = tokens[place.stop :]
-        rest = _unify_separators(" ".join([*before, *behind]))
-    return (rest or title).replace(" - ", " ")
+        remaining = " ".join([*before, *behind])
+        name = _unify_separators(remaining)
+    if not name:
+        name = title
+    return name.replace(" - ", " ")
 
 
 def _find_place_of_producer(tokens: list[str], producer: str) -> range | None:
@@ -224,16 +220,19 @@ def _find_producer_in_part(tokens: list[str]) -> str:
 
 def _has_producer_word(part: str) -> bool:
     """Return whether a part of a title has a word like "Weingut" or "Domaine"."""
-    return not load_words()["producers"]["estate_words"].isdisjoint(
-        normalize(part).split()
-    )
+    estate_words = load_words()["producers"]["estate_words"]
+    words = normalize(part).split()
+    return not estate_words.isdisjoint(words)
 
 
 def _find_start_of_name(tokens: list[str]) -> int | None:
     """Return where the name of the wine begins: at a grape, a place, or a word like "Riserva"."""
+    name_words = load_words()["producers"]["name_words"]
     for index, token in enumerate(tokens):
-        is_name_word = normalize(token) in load_words()["producers"]["name_words"]
-        if is_name_word or starts_with_fact(" ".join(tokens[index:])):
+        if normalize(token) in name_words:
+            return index
+        rest = " ".join(tokens[index:])
+        if starts_with_fact(rest):
             return index
     return None
 
