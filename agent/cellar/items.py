@@ -218,11 +218,6 @@ def _read_tables(facts: _AgeingFacts) -> Window | None:
     return drinking_years(wine)
 
 
-def get_drinking_state(item: CellarItem, year: int) -> DrinkingState:
-    """Return whether a wine is too young, ready, or past its best in a year."""
-    return state_of_window(find_drinking_window(item), year)
-
-
 def state_of_window(window: Window | None, year: int) -> DrinkingState:
     """Return the state in a year of a wine with this drinking window."""
     if window is None:

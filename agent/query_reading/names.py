@@ -5,10 +5,10 @@ from functools import cache
 from typing import Final
 
 from agent.i18n import region_of_language
+from agent.languages import ENGLISH
 from agent.query_reading.language_words import load_language_words
 from agent.query_reading.tables import ANY_LANGUAGE, load_dishes, load_rows
 
-ENGLISH: Final = "en"
 LANDSCAPES: Final = (" Valley", " Peninsula")
 """The ends of names of regions, such as "Rhône Valley", that the tables lack."""
 

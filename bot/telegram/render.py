@@ -270,11 +270,6 @@ def _count_common(first: Marks, second: Marks) -> int:
     return count
 
 
-def count_utf16_units(text: str) -> int:
-    """Return the length of a text as Telegram counts it."""
-    return len(text.encode("utf-16-le", "surrogatepass")) // 2
-
-
 def _count_fitting_chars(styled: Styled, limit: int) -> int:
     """Return how many characters of a text fit into one message, at least one."""
     units = 0

@@ -12,11 +12,10 @@ from agent.markdown import NOTE_SYMBOL, escape, strip_invisible, unescape
 from bot.telegram.render import (
     CODE,
     NO_LINK_TAGS,
-    count_utf16_units,
     parse,
     split_messages,
 )
-from tests.doubles.telegram_html import parse_html
+from tests.doubles.telegram_html import parse_html, utf16_length
 
 LINK = "https://x.org/a_b"
 MARKDOWN_PIECES = [
@@ -176,7 +175,7 @@ def test_split_messages_respect_the_limits_and_lose_nothing(
     parts = split_messages(text, limit)
     for part in parts:
         shown, entities = parse_html(part)
-        assert 0 < count_utf16_units(shown) <= limit
+        assert 0 < utf16_length(shown) <= limit
         assert len(entities) <= 100
     assert printed("".join(visible_text(part) for part in parts)) == printed(
         parse(text).text

@@ -21,7 +21,6 @@ from agent.safety.state import CONCERNS, SafetyState
 from agent.safety.words import MAX_READ_CHARS, normalize_message
 
 EVALS = Path(__file__).parent.parent / "evals"
-AFTER_CRISIS = SafetyState().with_stored_names(["crisis"])
 
 
 def cases(file: str) -> list[dict[str, str]]:
