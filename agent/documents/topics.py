@@ -28,8 +28,10 @@ PROPER_NAME_FIELDS: Final = ("regions", "grapes", "countries")
 Synonyms = tuple[str, ...]
 """Synonyms for a topic of a question. A text that has one of them mentions the topic."""
 
-MEANING: Final[Synonyms] = ("mean", "means", "meaning")
-"""The words of "what does tannin mean?" that are a topic only if the question has no other."""
+ASKING_WORDS: Final = frozenset(
+    {("mean", "means", "meaning"), ("differ", "difference", "distinguishes")}
+)
+"""Terms of "what does tannin mean?", which are a topic only if the question has no other."""
 
 
 class Topics(NamedTuple):
@@ -43,10 +45,15 @@ class Topics(NamedTuple):
     """The topics in English that are grapes, regions or countries."""
 
     def list_queries(self, question: str) -> list[str]:
-        """Return the queries by which to search: the question, and its topics in English."""
+        """Return the queries by which to search: the question, and its topics in English.
+
+        With topics in English, the content words stand for the question, because its other words
+        mislead in documents of another language: "di" is a word of Italian and a Welsh name.
+        """
         if not self.english:
             return [question]
-        return [question, " ".join(map(" ".join, self.english))]
+        content_words = " ".join(map(" ".join, self.words))
+        return [content_words, " ".join(map(" ".join, self.english))]
 
     def are_in(self, text: str) -> bool:
         """Return whether a text is about the topics.
@@ -93,18 +100,18 @@ def find_topics(question: str, language: str) -> Topics:
                 names.append(tuple(split_words(name)))
     english = list(names)
     words: list[Synonyms] = []
-    meaning_words: list[Synonyms] = []
+    asking_words: dict[str, Synonyms] = {}
     for word in _content_words(tokens, phrases, language):
         term = _find_term(word, language)
-        if term == MEANING:
-            meaning_words.append((word,))
+        if term in ASKING_WORDS:
+            asking_words[word] = term
             continue
         if term is not None:
             english.append(term)
         words.append((word,))
-    if meaning_words and not words:
-        english.append(MEANING)
-        words = meaning_words
+    if not words:
+        english.extend(asking_words.values())
+        words = [(word,) for word in asking_words]
     return Topics([*dict.fromkeys(english)], [*dict.fromkeys(words)], names)
 
 

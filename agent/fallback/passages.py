@@ -35,7 +35,7 @@ async def find_passage(
     queries = topics.list_queries(question)
     chunks = await documents.search(queries, limit=MAX_CHUNKS)
 
-    def relevance(chunk: Chunk) -> tuple[bool, float, float, float]:
+    def relevance(chunk: Chunk) -> tuple[bool, float, float, float, float]:
         is_named = topics.are_named_in(chunk.source_text)
         headings = f"{chunk.title} {chunk.location}"
         share_of_headings = find_topic_share(all_topics, headings)
@@ -45,7 +45,9 @@ async def find_passage(
         on_topic = 0.0
         if share_of_title or len(topics.words) == 1:
             on_topic = find_share_on_topic(chunk.location, all_topics)
-        return is_named, share_of_headings, share_of_title, on_topic
+        # "What does DOCG mean on a label?": two sections on labels, one of which explains DOCG.
+        share_of_text = find_topic_share(all_topics, chunk.text)
+        return is_named, share_of_headings, share_of_title, on_topic, share_of_text
 
     wanted = " ".join(queries)
     for chunk in sorted(chunks, key=relevance, reverse=True):
