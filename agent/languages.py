@@ -110,6 +110,11 @@ class Language(StrictModel):
     """The words between a score and the highest one: "92 out of 100 points"."""
     event_words: WordSet = frozenset()
     """Words before a year that is the date of an event, not a vintage: "since"."""
+    titles: WordSet = frozenset()
+    """The titles of the nobility with which names of estates begin, such as "baron".
+
+    Their accents count: "comte" is a title, and "comté" a cheese.
+    """
     pronouns: WordSet = frozenset()
     """The pronouns with which a sentence may refer to the one before it, such as "it"."""
     places: Mapping[str, str] = {}

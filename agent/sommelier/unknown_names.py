@@ -1,14 +1,15 @@
 """Find names in prose that look like those of estates or wines, and that nothing knows.
 
-Such a name is a run of words with capitals with the word for an estate in it ("Château
-Lestruelle"), or with a vintage at its end ("Tignanello 2019"). Its words must be those of a wine
-that was found or that the catalogue has, or stand in another source, in a message of the guest, or
-in what is remembered of them. Regions, grapes and terms of wine are known to the tables.
+Such a name is a run of words with capitals that has the word for an estate ("Château Lestruelle"),
+a title before another word ("Conde de Aldaya"), or a vintage ("Tignanello 2019"). Its words must be
+those of a wine that was found or that the catalogue has, or stand in another source, in a message
+of the guest, or in what is remembered of them. Regions, grapes and terms of wine are known to the
+tables.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from typing import Final
 
 from agent.engine.contract import Evidence
@@ -26,7 +27,9 @@ from agent.sommelier.sommelier_prompts import WINE_PLACEHOLDER, read_grounding_t
 from agent.text import fold, split_words
 
 SMALL_WORDS: Final = frozenset(
-    "d l de del dell della delle dei di da do dos das du des la le les las los von van vom".split()
+    """
+    d l de del dell della delle dei di da do dos das du des la le les las los of von van vom zu
+    """.split()
 )
 """The words without a capital within names: "Quinta do Crasto"."""
 MAX_SMALL_WORDS: Final = 2
@@ -62,10 +65,8 @@ class NameChecker:
     """Compares the names in an answer with those that the evidence has."""
 
     def __init__(self, evidence: Evidence) -> None:
-        texts = [
-            *evidence.user_texts,
-            *map(read_grounding_text, evidence.assistant_texts),
-        ]
+        earlier_answers = map(read_grounding_text, evidence.assistant_texts)
+        texts = [*evidence.user_texts, *earlier_answers]
         self._labels: list[frozenset[str]] = []
         self._catalogues: list[WineNames] = []
         for source in evidence.sources.values():
@@ -76,27 +77,34 @@ class NameChecker:
                 texts += source.remembered
             else:
                 texts.append(source.source_text)
-        self._words = frozenset(word for text in texts for word in split_words(text))
+        self._words: set[str] = set()
+        for text in texts:
+            self._words.update(split_words(text))
 
     def find_unknown_names(self, sentence: str) -> list[str]:
         """Return the names of a sentence that look like wines or estates, and are unknown.
 
         A sentence that denies something recommends nothing: "I do not have Château Margaux".
         """
-        tokens = tokenize(WINE_PLACEHOLDER.sub(", ", sentence))
-        language = detect_language(sentence, current_language())
-        names: list[str] = []
-        for name in _find_names(tokens, language):
-            if not self._is_known(name) and is_affirmed(sentence):
-                first, last = name.tokens[0], name.tokens[-1]
-                names.append(sentence[first.start : last.end])
-        return names
+        names = _SentenceReader(sentence).find_names()
+        unknown = [name.written for name in names if not self._is_known(name)]
+        if unknown and is_affirmed(sentence):
+            return unknown
+        return []
 
     def _is_known(self, name: "_Name") -> bool:
         words = [word for word in name.words if word not in self._words]
         unknown = [word for word in name.unknown if word in words]
         if len(unknown) < name.min_unknown:
             return True
+        if self._has_wine_with(words):
+            return True
+        # "Decant Muga 2021" names "Muga 2021".
+        other_words = [word for word in words if word != name.first_of_sentence]
+        return bool(other_words) and self._has_wine_with(other_words)
+
+    def _has_wine_with(self, words: Sequence[str]) -> bool:
+        """Return whether one wine, found or in the catalogue, has all these words."""
         if any(label.issuperset(words) for label in self._labels):
             return True
         return any(names.has_wine_with(words) for names in self._catalogues)
@@ -107,111 +115,155 @@ class _Name:
     """A run of words that looks like the name of an estate or a wine.
 
     All its `words` must be known, if the tables lack at least `min_unknown` of the `unknown` ones.
+    `first_of_sentence` is the word with which the sentence begins, if it is one of them.
     """
 
-    tokens: Sequence[Token]
+    written: str
     words: Sequence[str]
     unknown: Sequence[str]
     min_unknown: int
+    first_of_sentence: str
 
 
-def _find_names(tokens: Sequence[Token], language: str) -> list[_Name]:
-    """Return the runs of words with capitals that have an estate or a vintage."""
-    names: list[_Name] = []
-    phrases: Sequence[Phrase] | None = None
-    for run in _list_runs(tokens, language):
-        has_estate = any(_is_estate(tokens[index]) for index in run)
-        if has_estate or _has_vintage(tokens, run):
-            if phrases is None:  # most sentences have no such name
-                phrases = find_phrases(tokens, language)
-            names.append(_read_name(tokens, run, phrases, language, has_estate))
-    return names
+class _SentenceReader:
+    """Finds the names in a sentence."""
 
+    def __init__(self, sentence: str) -> None:
+        self._text = WINE_PLACEHOLDER.sub(", ", sentence)
+        self._tokens = tokenize(self._text)
+        self._language = detect_language(sentence, current_language())
 
-def _read_name(
-    tokens: Sequence[Token],
-    run: range,
-    phrases: Iterable[Phrase],
-    language: str,
-    has_estate: bool,
-) -> _Name:
-    """Return the words of a run that must be known.
+    def find_names(self) -> list[_Name]:
+        """Return the runs of words with capitals that have an estate, a title or a vintage."""
+        names: list[_Name] = []
+        for run in self._list_runs():
+            has_estate = self._has_estate(run) or self._has_title(run)
+            if has_estate or self._has_vintage(run):
+                names.append(self._read_name(run, has_estate=has_estate))
+        return names
 
-    After a capital alone, as at the beginning of a sentence, a year is no vintage: "Drink 2019".
-    Where nouns have capitals, two words must be unknown: "Weihnachten 2019" is no wine.
-    """
-    in_tables: set[int] = set()
-    placed: set[int] = set()
-    for phrase in phrases:
-        if not phrase.is_compound:
-            in_tables.update(phrase.indices)
-        if phrase.has_field(PLACES_AND_GRAPES):
-            placed.update(phrase.indices)
-    words: list[str] = []
-    unknown: list[str] = []
-    for index in run:
-        word = fold(tokens[index].written)
-        if _is_estate(tokens[index]) or _is_year(tokens[index]) or index in placed:
-            continue
-        if word in SMALL_WORDS or word in all_common_words():
-            continue
-        words.append(word)
-        is_ordinary = index in in_tables or word in month_names(language)
-        may_be_ordinary = not has_estate and _begins_sentence(tokens, index)
-        if not is_ordinary and not may_be_ordinary:
-            unknown.append(word)
-    has_noun_capitals = load_languages()[language].capitalises_nouns
-    min_unknown = 2 if has_noun_capitals and not has_estate else 1
-    return _Name(tokens[run.start : run.stop], words, unknown, min_unknown)
+    def _list_runs(self) -> list[range]:
+        """Return the indices of each run of words with capitals, and of the small words in it.
 
+        The first word of a sentence has a capital anyway: a common one is no part of a name there.
+        """
+        runs: list[range] = []
+        start = 0
+        while start < len(self._tokens):
+            if not self._tokens[start].is_capitalised:
+                start += 1
+                continue
+            is_common = self._folded(start) in common_words(self._language)
+            if is_common and self._begins_sentence(start):
+                start += 1
+                continue
+            end = self._find_end(start)
+            runs.append(range(start, end))
+            start = end
+        return runs
 
-def _list_runs(tokens: Sequence[Token], language: str) -> list[range]:
-    """Return the indices of each run of words with capitals, and of the small words in it.
+    def _find_end(self, start: int) -> int:
+        """Return the index behind the last word of the run that begins at `start`."""
+        end = start + 1
+        small_words = 0
+        for index in range(start + 1, len(self._tokens)):
+            token = self._tokens[index]
+            if token.is_capitalised or token.written.isdecimal():
+                end = index + 1
+                small_words = 0
+            elif token.written in SMALL_WORDS and small_words < MAX_SMALL_WORDS:
+                small_words += 1
+            else:
+                break
+        return end
 
-    The first words of a sentence have capitals anyway: common ones are no part of a name there.
-    """
-    runs: list[range] = []
-    start = 0
-    while start < len(tokens):
-        if not tokens[start].is_capitalised:
-            start += 1
-            continue
-        is_common = fold(tokens[start].written) in common_words(language)
-        if is_common and _begins_sentence(tokens, start):
-            start += 1
-            continue
-        end = _find_end(tokens, start)
-        runs.append(range(start, end))
-        start = end
-    return runs
+    def _has_estate(self, run: range) -> bool:
+        return any(_is_estate(self._tokens[index]) for index in run)
 
+    def _has_title(self, run: range) -> bool:
+        """Return whether a run has a title that a name follows: "Graf", but not "Steffi Graf"."""
+        follows_title = False
+        for index in run:
+            token = self._tokens[index]
+            if follows_title and token.is_capitalised:
+                return True
+            follows_title = follows_title or _is_title(token)
+        return False
 
-def _find_end(tokens: Sequence[Token], start: int) -> int:
-    """Return the index behind the last word of the run that begins at `start`."""
-    end = start + 1
-    small = 0
-    for index in range(start + 1, len(tokens)):
-        token = tokens[index]
-        if token.is_capitalised or token.written.isdecimal():
-            end = index + 1
-            small = 0
-        elif token.written in SMALL_WORDS and small < MAX_SMALL_WORDS:
-            small += 1
-        else:
-            break
-    return end
+    def _has_vintage(self, run: range) -> bool:
+        """Return whether a run has a year after its first word, or in brackets behind it."""
+        if any(_is_year(self._tokens[index]) for index in run[1:]):
+            return True
+        after = self._tokens[run.stop : run.stop + 2]
+        return len(after) == 2 and after[0].written == "(" and _is_year(after[1])
 
+    def _read_name(self, run: range, *, has_estate: bool) -> _Name:
+        """Return the words of a run that must be known.
 
-def _begins_sentence(tokens: Sequence[Token], index: int) -> bool:
-    return index == 0 or tokens[index - 1].written in SENTENCE_MARKS
+        After a capital alone, as at the beginning of a sentence, a year is no vintage: "Drink
+        2019". Where nouns have capitals, two words must be unknown: "Weihnachten 2019" is no wine.
+        """
+        words: list[str] = []
+        unknown: list[str] = []
+        first_of_sentence = ""
+        for index in run:
+            if not self._must_be_known(index):
+                continue
+            word = self._folded(index)
+            words.append(word)
+            may_be_ordinary = False
+            if self._begins_sentence(index):
+                first_of_sentence = word
+                may_be_ordinary = not has_estate
+            if not may_be_ordinary and not self._is_ordinary(index):
+                unknown.append(word)
+        first, last = self._tokens[run.start], self._tokens[run.stop - 1]
+        written = self._text[first.start : last.end]
+        min_unknown = 1
+        if load_languages()[self._language].capitalises_nouns and not has_estate:
+            min_unknown = 2
+        return _Name(written, words, unknown, min_unknown, first_of_sentence)
 
+    def _must_be_known(self, index: int) -> bool:
+        """Return whether a word tells which estate or wine a name means, unlike "Château"."""
+        token = self._tokens[index]
+        if _is_estate(token) or _is_title(token) or _is_year(token):
+            return False
+        word = self._folded(index)
+        is_small = word in SMALL_WORDS or word in all_common_words()
+        return not is_small and index not in self._indices_of_places_and_grapes
 
-def _has_vintage(tokens: Sequence[Token], run: range) -> bool:
-    """Return whether a run has a year after its first word, perhaps in brackets behind it."""
-    if any(_is_year(tokens[index]) for index in run[1:]):
-        return True
-    after = tokens[run.stop : run.stop + 2]
-    return len(after) == 2 and after[0].written == "(" and _is_year(after[1])
+    def _is_ordinary(self, index: int) -> bool:
+        """Return whether a word is in the tables, or the name of a month."""
+        if self._folded(index) in month_names(self._language):
+            return True
+        return index in self._indices_in_tables
+
+    @cached_property
+    def _phrases(self) -> Sequence[Phrase]:
+        return find_phrases(self._tokens, self._language)
+
+    @cached_property
+    def _indices_in_tables(self) -> set[int]:
+        indices: set[int] = set()
+        for phrase in self._phrases:
+            if not phrase.is_compound:
+                indices.update(phrase.indices)
+        return indices
+
+    @cached_property
+    def _indices_of_places_and_grapes(self) -> set[int]:
+        indices: set[int] = set()
+        for phrase in self._phrases:
+            if phrase.has_field(PLACES_AND_GRAPES):
+                indices.update(phrase.indices)
+        return indices
+
+    def _begins_sentence(self, index: int) -> bool:
+        return index == 0 or self._tokens[index - 1].written in SENTENCE_MARKS
+
+    def _folded(self, index: int) -> str:
+        return fold(self._tokens[index].written)
 
 
 def _is_year(token: Token) -> bool:
@@ -220,6 +272,11 @@ def _is_year(token: Token) -> bool:
 
 def _is_estate(token: Token) -> bool:
     return token.is_capitalised and fold(token.written) in _estate_words()
+
+
+def _is_title(token: Token) -> bool:
+    # With its accent: "Comté" is a cheese.
+    return token.is_capitalised and token.written.lower() in _titles()
 
 
 @cache
@@ -231,3 +288,12 @@ def _estate_words() -> frozenset[str]:
             for phrase in row.phrases[ANY_LANGUAGE]:
                 words.update(split_words(phrase)[:1])
     return frozenset(words)
+
+
+@cache
+def _titles() -> frozenset[str]:
+    """Return the titles of the nobility in all languages."""
+    titles: set[str] = set()
+    for language in load_languages().values():
+        titles |= language.titles
+    return frozenset(titles)

@@ -51,16 +51,45 @@ def find_problem(row: dict[str, Any]) -> str:
 
 
 @pytest.mark.parametrize("held_out", [False, True])
-def test_no_sentence_with_known_names_is_cut(held_out: bool) -> None:
-    rows = read("names_true", held_out=held_out)
+@pytest.mark.parametrize("name", ["names_true", "titles_true"])
+def test_no_sentence_with_known_names_is_cut(name: str, held_out: bool) -> None:
+    rows = read(name, held_out=held_out)
     problems = {row["sentence"]: find_problem(row) for row in rows}
     assert [said for said, problem in problems.items() if problem] == []
 
 
 @pytest.mark.parametrize("held_out", [False, True])
-def test_at_least_four_of_five_invented_names_are_sent_back(held_out: bool) -> None:
-    rows = read("names_invented", held_out=held_out)
+@pytest.mark.parametrize("name", ["names_invented", "titles_invented"])
+def test_at_least_four_of_five_invented_names_are_sent_back(
+    name: str, held_out: bool
+) -> None:
+    rows = read(name, held_out=held_out)
     missed = [
         row["sentence"] for row in rows if "of this name" not in find_problem(row)
     ]
     assert len(missed) <= len(rows) / 5, missed
+
+
+@pytest.mark.parametrize(
+    ("language", "sentence"),
+    [
+        ("en", "Decant {} an hour before."),
+        ("de", "Öffnen Sie {} eine Stunde vorher."),
+        ("fr", "Servez {} un peu frais."),
+    ],
+)
+def test_a_verb_before_a_name_is_no_part_of_it(language: str, sentence: str) -> None:
+    known = {"language": language, "sentence": sentence.format("Bodegas Muga 2021")}
+    assert find_problem(known) == ""
+    invented = {
+        "language": language,
+        "sentence": sentence.format("Bodegas Trumet 2021"),
+    }
+    assert "Bodegas Trumet 2021" in find_problem(invented)
+
+
+def test_a_name_is_reported_as_it_is_written_beside_a_wine() -> None:
+    sentence = f"Beside {{wine:{FOUND[0]}}} stands Château Lestruelle, ready to drink."
+    assert "leave out Château Lestruelle:" in find_problem(
+        {"language": "en", "sentence": sentence}
+    )
