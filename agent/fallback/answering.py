@@ -18,7 +18,7 @@ from agent.documents.passages import (
 from agent.documents.shop import asks_for_staff, find_shop_topics
 from agent.engine.run import NO_SPAN, Span
 from agent.fallback.cellar import OwnBottles, find_own_bottles
-from agent.fallback.follow_ups import FollowUp
+from agent.fallback.follow_ups import FollowUp, find_cheapest
 from agent.fallback.merging import (
     Wish,
     get_exchanges,
@@ -40,7 +40,7 @@ from agent.i18n import current_language, translate
 from agent.markdown import escape
 from agent.query_reading.prices import UNKNOWN_CURRENCY
 from agent.query_reading.request import Request
-from agent.sommelier.cards import get_shown_label, render_wine
+from agent.sommelier.cards import format_prices, get_shown_label, render_wine
 from agent.sommelier.filters import find_wines, get_wines
 from agent.sommelier.queries import (
     Catalogue,
@@ -113,8 +113,8 @@ class Fallback:
         direct_answer = await self._answer_directly(wish.own_request)
         if direct_answer is not None:
             return direct_answer
-        # Buttons are about the wines shown, not about the cellar.
-        if wish.follow_up is None:
+        # Follow-ups are about the wines shown, not about the cellar.
+        if not wish.follow_ups:
             own_bottles = find_own_bottles(wish.own_request, person)
             if own_bottles is not None:
                 return await self._answer_from_cellar(own_bottles, wish, person, span)
@@ -224,8 +224,8 @@ class Fallback:
         self, wish: Wish, person: Person, span: Span
     ) -> AskedWines | None:
         """Return the wines that the last message asks for by name, or None if it names no wine."""
-        if wish.follow_up:
-            return None  # the sentence of a button is about the wines shown
+        if wish.follow_ups:
+            return None  # the message is about the wines shown
         if person.safety.forbids_alcohol:
             return None
         if Style.ALCOHOL_FREE in wish.own_request.values("styles"):
@@ -277,7 +277,7 @@ def should_offer_alcohol_free(wish: Wish, person: Person) -> bool:
     """
     request = wish.own_request
     safety = person.safety
-    if wish.follow_up or not request.is_empty:
+    if wish.follow_ups or not request.is_empty:
         return False
     if request.is_thanks and not safety.turn_concerns:
         return False
@@ -289,11 +289,11 @@ def should_offer_alcohol_free(wish: Wish, person: Person) -> bool:
 
 def choose_kind(wish: Wish) -> Kind:
     """Return the kind of answer that the last message of a conversation gets."""
-    if wish.follow_up is FollowUp.WHY:
+    if FollowUp.WHY in wish.follow_ups:
         return "why"
     if wish.picked is not None:
         return "picked"
-    if wish.follow_up is not None:
+    if wish.follow_ups:
         return "wines"
     request = wish.own_request
     if is_for_documents(request):
@@ -477,6 +477,12 @@ def _nothing_found(wish: Wish) -> str:
     """Return the sentence that says why no wine is shown."""
     if wish.request.name:
         return translate("fallback_no_name", name=escape(wish.request.name))
+    if FollowUp.CHEAPER in wish.follow_ups:
+        cheapest = find_cheapest(wish.compared)
+        if cheapest is not None:
+            label = escape(get_shown_label(cheapest))
+            price = format_prices(cheapest)
+            return translate("fallback_none_cheaper", name=label, price=price)
     if wish.excluded_ids:
         return translate("fallback_all_shown")
     return translate("fallback_nothing")

@@ -1,9 +1,9 @@
-"""The buttons below an answer, and what each changes in the search that made the answer.
+"""What a message can ask about the wines shown last, and how that changes the search.
 
-A button sends a sentence as if the user had written it. A model answers this sentence. Without a
-model, the sentence is recognized and changes filters. It is stored in the conversation like any
-other message, so later messages build on it. A user may also type the label of the button, but no
-other wording is recognized.
+Most follow-ups have a button below an answer. A button sends a sentence as if the user had written
+it. A model answers this sentence. Without a model, the sentence is recognized and changes filters,
+and so does a short message in the user's own words, such as "and something cheaper?". The message
+is stored in the conversation like any other, so later messages build on it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,29 +19,48 @@ from agent.sommelier.wine import Wine
 from agent.text import split_words
 
 CENT: Final = 0.01
+MAX_PRICE_FACTOR: Final = 2
+"""A wine that should be better costs at most twice the dearest wine shown."""
+SWEETER_STEPS: Final = 2
+"""A wine that should be sweeter is at most two steps sweeter: off-dry or medium after dry."""
 MAX_SENTENCE_CHARS: Final = 60
 """Only the beginning of a message is compared. All sentences of buttons are shorter than this."""
+MAX_UNREAD_WORDS: Final = 2
+"""A message with more words that are in no table says more than a follow-up."""
 
 
 class FollowUp(StrEnum):
-    """The wishes of the buttons below an answer.
-
-    In the catalogues, `wish_…` is the sentence of a button, and `next_…` is its label.
-    """
+    """The wishes that are about the wines shown last. Each is also a value of `comparisons`."""
 
     CHEAPER = "cheaper"
+    DEARER = "dearer"
     LIGHTER = "lighter"
     FULLER = "fuller"
     DRIER = "drier"
+    SWEETER = "sweeter"
     LIKE = "like"
     WHY = "why"
 
 
-def find_follow_up(text: str) -> FollowUp | None:
-    """Return the follow-up whose sentence or label is the text, or None."""
+BUTTONS: Final = (
+    FollowUp.CHEAPER,
+    FollowUp.LIGHTER,
+    FollowUp.FULLER,
+    FollowUp.DRIER,
+    FollowUp.LIKE,
+    FollowUp.WHY,
+)
+"""The follow-ups that have a button.
+
+In the catalogues, `wish_…` is the sentence of a button, and `next_…` is its label.
+"""
+
+
+def find_button(text: str) -> FollowUp | None:
+    """Return the follow-up whose button has the text as its sentence or label, or None."""
     simplified = _simplify(text)
     # First compare with the wording of the user's country, such as "Por quê?" in Brazil.
-    for follow_up in FollowUp:
+    for follow_up in BUTTONS:
         for name in (f"wish_{follow_up}", f"next_{follow_up}"):
             if simplified == _simplify(translate(name)):
                 return follow_up
@@ -52,7 +71,7 @@ def find_follow_up(text: str) -> FollowUp | None:
 def _follow_ups_by_sentence() -> Mapping[str, FollowUp]:
     by_sentence: dict[str, FollowUp] = {}
     for language in languages():
-        for follow_up in FollowUp:
+        for follow_up in BUTTONS:
             for name in (f"wish_{follow_up}", f"next_{follow_up}"):
                 by_sentence[_simplify(translate_into(language, name))] = follow_up
     return by_sentence
@@ -63,43 +82,92 @@ def _simplify(text: str) -> str:
     return " ".join(split_words(text[:MAX_SENTENCE_CHARS]))
 
 
+def get_comparisons(request: Request) -> tuple[FollowUp, ...]:
+    """Return how a message compares what it asks for with the wines shown last.
+
+    A message with a dish begins a new wish: "something lighter for the fish" compares nothing.
+    """
+    if request.dishes or request.is_question:
+        return ()
+    if len(request.unread_words) > MAX_UNREAD_WORDS:
+        return ()
+    return tuple(FollowUp(name) for name in request.comparisons)
+
+
 def apply_follow_up(
     request: Request, follow_up: FollowUp, shown: Sequence[Wine]
 ) -> Request:
-    """Return the request with the filter of a follow-up, compared with the wines shown last."""
+    """Return the request with the filter of a follow-up, compared with wines that were shown."""
+    bodies = [wine.body for wine in shown if wine.body]
+    sweetness = [wine.sweetness for wine in shown if wine.sweetness]
     match follow_up:
         case FollowUp.CHEAPER:
             return _cheaper(request, shown)
+        case FollowUp.DEARER:
+            return _dearer(request, shown)
         case FollowUp.LIGHTER:
-            bodies = [wine.body for wine in shown if wine.body]
             return _with_filter(request, "bodies", _lower_steps("bodies", bodies))
         case FollowUp.FULLER:
-            bodies = [wine.body for wine in shown if wine.body]
             return _with_filter(request, "bodies", _higher_steps("bodies", bodies))
         case FollowUp.DRIER:
-            sweetness = [wine.sweetness for wine in shown if wine.sweetness]
             drier = _lower_steps("sweetness", sweetness)
             return _with_filter(request, "sweetness", drier)
+        case FollowUp.SWEETER:
+            sweeter = _higher_steps("sweetness", sweetness)
+            return _with_filter(request, "sweetness", sweeter[:SWEETER_STEPS])
         case FollowUp.LIKE | FollowUp.WHY:
             return request
+
+
+def find_cheapest(wines: Sequence[Wine]) -> Wine | None:
+    """Return the wine with the lowest price, or None if no wine has a price."""
+    priced = [wine for wine in wines if wine.price is not None]
+    return min(priced, key=_price_in_euros, default=None)
+
+
+def _price_in_euros(wine: Wine) -> float:
+    return wine.price_in_euros or 0
 
 
 def _cheaper(request: Request, shown: Sequence[Wine]) -> Request:
     """Return the request with a limit below the lowest price that was shown.
 
-    The limit replaces the prices of the request.
+    The limit replaces the prices of the request, unless its own limit is still lower.
     """
+    cheapest = find_cheapest(shown)
+    if cheapest is None:
+        return request
+    limit = max(round((cheapest.price or 0) - CENT, 2), 0)
+    own_limit = request.filters.get("max_price")
+    is_comparable = (
+        request.filters.get("currency", cheapest.currency) == cheapest.currency
+    )
+    if own_limit is not None and is_comparable:
+        limit = min(limit, own_limit)
+    return _with_prices(request, {"max_price": limit, "currency": cheapest.currency})
+
+
+def _dearer(request: Request, shown: Sequence[Wine]) -> Request:
+    """Return the request with limits above the highest price that was shown."""
     priced = [wine for wine in shown if wine.price is not None]
     if not priced:
         return request
-    cheapest = min(priced, key=lambda wine: wine.price_in_euros or 0)
-    lowest_price = cheapest.price or 0
+    dearest = max(priced, key=_price_in_euros)
+    price = dearest.price or 0
+    limits = {
+        "min_price": round(price + CENT, 2),
+        "max_price": round(price * MAX_PRICE_FACTOR, 2),
+        "currency": dearest.currency,
+    }
+    return _with_prices(request, limits)
+
+
+def _with_prices(request: Request, limits: Mapping[str, object]) -> Request:
+    """Return the request with these prices in place of its own, and without an order by price."""
     filters = dict(request.filters)
     for name in (*PRICE_FIELDS, "order"):
         filters.pop(name, None)
-    filters["max_price"] = max(round(lowest_price - CENT, 2), 0)
-    filters["currency"] = cheapest.currency
-    return replace(request, filters=filters)
+    return replace(request, filters={**filters, **limits})
 
 
 def _lower_steps(scale_name: str, shown: Sequence[str]) -> tuple[str, ...]:

@@ -7,8 +7,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from agent.fallback.follow_ups import FollowUp, apply_follow_up, find_follow_up
-from agent.fallback.picking import pick_shown_wine
+from agent.fallback.follow_ups import (
+    FollowUp,
+    apply_follow_up,
+    find_button,
+    get_comparisons,
+)
+from agent.fallback.picking import get_wine_at, pick_shown_wine
 from agent.query_reading.prices import PRICE_FIELDS
 from agent.query_reading.request import Request, drop_empty, read_request
 from agent.safety.concerns import read_safety_state
@@ -37,8 +42,8 @@ class Wish:
     """The request of the last message, merged with those of earlier messages."""
     own_request: Request = field(default_factory=Request)
     """The request of the last message by itself."""
-    follow_up: FollowUp | None = None
-    """The button that the user pressed, or None. It refers to the wines shown last."""
+    follow_ups: tuple[FollowUp, ...] = ()
+    """What the last message asks about the wines shown last, by a button or in words."""
     last_shown: tuple[Wine, ...] = ()
     """The wines of the last answer that showed wines."""
     listed: tuple[Wine, ...] = ()
@@ -46,20 +51,22 @@ class Wish:
 
     They stay the same when an answer then shows one of them alone.
     """
+    compared: tuple[Wine, ...] = ()
+    """The wines with which the follow-ups compare."""
     shown_ids: tuple[str, ...] = ()
     """The ids of the wines of all answers."""
 
     @property
     def picked(self) -> Wine | None:
         """Return the listed wine that the last message is about, or None."""
-        if self.follow_up is not None:
+        if self.follow_ups:
             return None
         return pick_shown_wine(self.own_request, self.listed)
 
     @property
     def excluded_ids(self) -> tuple[str, ...]:
         """Return the ids of the wines that are not to be shown again."""
-        if self.follow_up or self.own_request.wants_others:
+        if self.follow_ups or self.own_request.wants_others:
             return self.shown_ids
         return ()
 
@@ -83,11 +90,16 @@ def read_wish(
     wish = Wish(request=Request(language=default_language))
     shown_in_reply: tuple[str, ...] = ()
     last_exchanges = exchanges[-(MAX_EARLIER_MESSAGES + 1) :]
+    request_before = wish.request
     for text, wine_ids in last_exchanges:
         # The wines of a reply are added before the next message, which may refer to them. So those
         # of the reply to the last message are not added.
         if shown_in_reply:
             wish = _add_shown_wines(wish, shown_in_reply, wines)
+        elif wish.follow_ups:
+            # Nothing cheaper was found, for example. What was wished before it holds again.
+            wish = replace(wish, request=request_before)
+        request_before = wish.request
         wish = _add_message(wish, text)
         shown_in_reply = wine_ids
     return wish
@@ -131,11 +143,15 @@ def _add_shown_wines(wish: Wish, ids: Sequence[str], wines: Mapping[str, Wine]) 
 def _add_message(wish: Wish, text: str) -> Wish:
     """Return the wish after a further message."""
     before = wish.request
-    if wish.last_shown:
-        follow_up = find_follow_up(text)
-        if follow_up is not None:
-            return _add_follow_up(wish, text, follow_up)
     own_request = read_request(text, before.language)
+    if wish.last_shown:
+        button = find_button(text)
+        if button is not None:
+            own_request = Request(text=text, language=before.language)
+            return _add_follow_ups(wish, own_request, (button,))
+        comparisons = get_comparisons(own_request)
+        if comparisons:
+            return _add_follow_ups(wish, own_request, comparisons)
     # A question and the report of a purchase change nothing of what is wished.
     changes_wish = not own_request.is_question and not own_request.states_purchase
     merged = before
@@ -147,16 +163,31 @@ def _add_message(wish: Wish, text: str) -> Wish:
         language=own_request.language,
         is_question=own_request.is_question,
     )
-    return replace(wish, request=request, own_request=own_request, follow_up=None)
+    return replace(wish, request=request, own_request=own_request, follow_ups=())
 
 
-def _add_follow_up(wish: Wish, text: str, follow_up: FollowUp) -> Wish:
-    """Return the wish after the user has pressed the button whose sentence is the text."""
-    before = wish.request
-    request = apply_follow_up(before, follow_up, wish.last_shown)
-    request = replace(request, text=text, is_question=False)
-    own_request = Request(text=text, language=before.language)
-    return replace(wish, request=request, own_request=own_request, follow_up=follow_up)
+def _add_follow_ups(
+    wish: Wish, own_request: Request, follow_ups: tuple[FollowUp, ...]
+) -> Wish:
+    """Return the wish after a message that is about the wines shown last.
+
+    "Like the second, but cheaper" compares with the second wine only, and "cheaper" with all.
+    """
+    compared = wish.last_shown
+    named_wine = get_wine_at(wish.listed, own_request.position)
+    if named_wine is not None:
+        compared = (named_wine,)
+    request = merge(wish.request, own_request)
+    for follow_up in follow_ups:
+        request = apply_follow_up(request, follow_up, compared)
+    request = replace(request, text=own_request.text, is_question=False)
+    return replace(
+        wish,
+        request=request,
+        own_request=own_request,
+        follow_ups=follow_ups,
+        compared=compared,
+    )
 
 
 def merge(before: Request, new: Request) -> Request:

@@ -19,18 +19,18 @@ def pick_shown_wine(request: Request, shown: Sequence[Wine]) -> Wine | None:
     if has_wish or not PRICE_FIELDS.isdisjoint(request.filters):
         return None
     if request.position and not request.filters:
-        return _get_at(shown, request.position)
+        return get_wine_at(shown, request.position)
     if request.asks_to_show:
         return _find_named(request.text, shown)
     return None
 
 
-def _get_at(shown: Sequence[Wine], position: int) -> Wine | None:
+def get_wine_at(shown: Sequence[Wine], position: int) -> Wine | None:
     """Return the wine at a position, or None if there is none.
 
-    Position 1 is the first wine, and -1 is the last.
+    Position 1 is the first wine, -1 is the last, and 0 is none.
     """
-    if abs(position) > len(shown):
+    if position == 0 or abs(position) > len(shown):
         return None
     if position > 0:
         position -= 1

@@ -28,6 +28,9 @@ RELAXATION_STEPS: Final = (
     ("styles",),
 )
 """The filters that become soft, step by step, while no wine matches."""
+KIND_KEEPING_STEPS: Final = RELAXATION_STEPS[:-1]
+"""The steps after which the wines still have a style that was asked for."""
+BODY_FOLLOW_UPS: Final = frozenset({FollowUp.LIGHTER, FollowUp.FULLER})
 UNUSUAL_STYLES: Final = (Style.FORTIFIED, Style.SWEET, Style.ORANGE, Style.ALCOHOL_FREE)
 """The styles that are left out if a message asks for any wine."""
 
@@ -46,7 +49,7 @@ class FoundWines:
 def build_wish_query(wish: Wish) -> WineQuery:
     """Return the query for a wish, before any of its filters is relaxed."""
     hard_fields: tuple[str, ...] = ()
-    if wish.follow_up in (FollowUp.LIGHTER, FollowUp.FULLER):
+    if BODY_FOLLOW_UPS.intersection(wish.follow_ups):
         hard_fields = ("bodies",)
     excluded_ids = wish.excluded_ids
     query = build_query(
@@ -54,8 +57,8 @@ def build_wish_query(wish: Wish) -> WineQuery:
     )
     if wish.request.is_empty:
         query = query.model_copy(update={"without_styles": UNUSUAL_STYLES})
-    if wish.follow_up is FollowUp.LIKE:
-        return query.model_copy(update={"like": wish.last_shown[0].id})
+    if FollowUp.LIKE in wish.follow_ups:
+        return query.model_copy(update={"like": wish.compared[0].id})
     return query
 
 
@@ -84,14 +87,18 @@ async def _search_relaxed(
     """Return the wines of a query. While there are none, make more of its filters soft."""
     found = await _search(catalogue, query, wish, person)
     if query.like:
-        return replace(found, similar_to=wish.last_shown[0])
+        return replace(found, similar_to=wish.compared[0])
     if not found.wines and query.min_price is not None:
         without_min_price = query.model_copy(update={"min_price": None})
         found = await _search(catalogue, without_min_price, wish, person)
         if found.wines:
             unmet = (*found.unmet_fields, "min_price")
             return replace(found, unmet_fields=unmet)
-    for fields in RELAXATION_STEPS:
+    steps = RELAXATION_STEPS
+    if wish.follow_ups:
+        # Something cheaper than a red is a red, too.
+        steps = KIND_KEEPING_STEPS
+    for fields in steps:
         if found.wines:
             break
         used_fields = [name for name in fields if getattr(query, name)]

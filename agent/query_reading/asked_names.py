@@ -37,7 +37,7 @@ TOLD_ROLES: Final = GRAMMAR_ROLES - {"wish"}
 """The roles of phrases by which a message is more than a name."""
 WISH_FIELDS: Final = frozenset({"order", "usual_max_price"})
 """The fields of phrases that describe a wish rather than a wine."""
-UNNAMED_FIELDS: Final = frozenset({"offer", "cellar", "position"})
+UNNAMED_FIELDS: Final = frozenset({"offer", "cellar", "position", "comparison"})
 """The fields of phrases that are no part of a name."""
 KIND_FIELDS: Final = frozenset({"colour", "styles"})
 """The fields of phrases for a kind of wine: "a rosé"."""

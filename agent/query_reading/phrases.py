@@ -30,6 +30,7 @@ OWN_LANGUAGE_FIELDS: Final = frozenset(
         "allergen",
         "cellar",
         "position",
+        "comparison",
     }
 )
 """Fields of phrases that are understood only in messages in their language."""

@@ -106,6 +106,8 @@ class Request:
 
     It is 0 if the message means none by its position.
     """
+    comparisons: tuple[str, ...] = ()
+    """How the wine should differ from those shown: "cheaper", "drier". "like" means similar."""
     states_taste: bool = False
     """Whether the message says what the user loves: "I love Riesling"."""
     states_purchase: bool = False
@@ -207,6 +209,7 @@ class _MessageReader:
             cellar_words=self._cellar_words(),
             owned_words=tuple(self._owned_words(unknown)),
             position=self._position(),
+            comparisons=tuple(self._values("comparison")),
             states_taste="loves" in self.roles,
             states_purchase=self._states_purchase(),
             is_greeting="hello" in self.roles,

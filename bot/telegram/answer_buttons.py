@@ -17,7 +17,7 @@ from telegram import CallbackQuery, Message, MessageEntity, Update
 
 from agent.documents.shop import CONTACT, find_shop_topics
 from agent.engine.run import Run
-from agent.fallback.follow_ups import FollowUp, find_follow_up
+from agent.fallback.follow_ups import BUTTONS, FollowUp, find_button
 from agent.fallback.wording import DRY_STEPS
 from agent.i18n import translate
 from agent.markdown import escape, strip_invisible
@@ -176,8 +176,8 @@ def _follow_up_buttons(question: Question, reply: Reply) -> ButtonRows:
     shows_wines_for_sale = not all(wine.is_own for wine in wines)
     if shows_read_wines or not shows_wines_for_sale:
         return ()
-    offered = list(FollowUp)
-    if find_follow_up(question.text) is FollowUp.WHY:
+    offered = list(BUTTONS)
+    if find_button(question.text) is FollowUp.WHY:
         offered.remove(FollowUp.WHY)
     if all(wine.sweetness in DRY_STEPS for wine in wines):
         offered.remove(FollowUp.DRIER)
@@ -189,7 +189,7 @@ async def _run_follow_up(update: Update, turn: ChatTurn) -> None:
     """Answer the question of a button, if the conversation history still has its message."""
     query = press_of(update)
     (name,) = split_data(query, 1)
-    is_known = name in FollowUp.__members__.values()
+    is_known = name in BUTTONS
     if not is_known or not await _is_in_history(query, turn):
         await acknowledge(query, translate("button_too_old"))
         return

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agent.fallback.answering import Fallback
-from agent.fallback.follow_ups import FollowUp
+from agent.fallback.follow_ups import BUTTONS, FollowUp
 from agent.formatting import format_money
 from agent.i18n import languages, translate, translate_into, use_language
 from agent.query_reading.language_words import load_language_words
@@ -94,7 +94,7 @@ async def test_a_conversation_in_every_language(
 async def test_every_follow_up_button_is_understood(
     language: str, fallback: Fallback
 ) -> None:
-    for follow_up in FollowUp:
+    for follow_up in BUTTONS:
         conversation = Conversation(fallback)
         first = await conversation.say(REQUESTS[language])
         words = translate_into(language, f"wish_{follow_up}")
@@ -166,6 +166,65 @@ async def test_a_label_of_a_button_that_is_typed_is_that_button(
     cheaper = await conversation.say("cheaper!")
     cheapest = min(wine.price or 0 for wine in wines_of(first))
     assert all((wine.price or 0) < cheapest for wine in wines_of(cheaper))
+
+
+CHEAPER = {
+    "en": ("and something cheaper?", "cheaper, and from Italy", "that's too expensive"),
+    "de": ("und was Günstigeres?", "billiger und aus Italien", "das ist mir zu teuer"),
+    "fr": ("plutôt moins cher", "moins cher, et d'Italie", "c'est trop cher"),
+    "es": ("¿algo más económico?", "más barato y de Italia", "es demasiado caro"),
+    "it": ("qualcosa di meno caro", "meno caro, ma italiano", "troppo caro"),
+    "nl": ("iets goedkopers", "goedkoper en uit Italië", "dat is me te duur"),
+    "pt": ("algo mais em conta?", "mais barato e de Itália", "é muito caro"),
+}
+
+
+@pytest.mark.parametrize("language", CHEAPER)
+async def test_a_cheaper_wine_is_asked_for_in_ordinary_words(
+    language: str, fallback: Fallback
+) -> None:
+    for text in CHEAPER[language]:
+        conversation = Conversation(fallback)
+        first = await conversation.say(REQUESTS[language])
+        cheaper = await conversation.say(text)
+        cheapest = min(wine.price or 0 for wine in wines_of(first))
+        assert cheaper.wines, text
+        for wine in wines_of(cheaper):
+            assert wine.style == Style.RED, text
+            assert (wine.price or 0) < cheapest, text
+        assert conversation.language == language
+
+
+async def test_words_compare_with_the_wines_shown(fallback: Fallback) -> None:
+    conversation = Conversation(fallback)
+    first = wines_of(await conversation.say("a red for lamb up to 25 euros"))
+    better = wines_of(await conversation.say("something better, it's a birthday"))
+    dearest = max(wine.price or 0 for wine in first)
+    assert better
+    assert all((wine.price or 0) > dearest for wine in better)
+    cheaper = await conversation.say("like the first but cheaper, from Italy")
+    assert cheaper.wines
+    for wine in wines_of(cheaper):
+        assert (wine.price or 0) < (better[0].price or 0)
+        assert wine.country == "Italy"
+    lighter = wines_of(await conversation.say("these are too heavy"))
+    assert lighter
+    assert all(wine.body in (Body.LIGHT, Body.MEDIUM_LIGHT) for wine in lighter)
+
+
+async def test_where_nothing_is_cheaper_the_wish_stays_as_it_was(
+    fallback: Fallback,
+) -> None:
+    conversation = Conversation(fallback)
+    first = await conversation.say("a Barolo, the cheapest")
+    while True:
+        reply = await conversation.say("and cheaper?")
+        if not reply.wines:
+            break
+    assert first.wines
+    assert "Nothing cheaper fits" in reply.text
+    white = await conversation.say("and in white?")
+    assert white.wines
 
 
 async def test_who_asks_for_any_wine_is_shown_several_kinds(fallback: Fallback) -> None:
@@ -275,7 +334,7 @@ PATRIOT = Person(facts=(Fact("hate", "countries=France", "French"),))
 
 
 async def test_every_search_respects_the_person(fallback: Fallback) -> None:
-    buttons = [translate_into("en", f"wish_{follow_up}") for follow_up in FollowUp]
+    buttons = [translate_into("en", f"wish_{follow_up}") for follow_up in BUTTONS]
     for text in ("a red for lamb", "something with bubbles", "others", *buttons):
         shown = {
             person: wines_of(await Conversation(fallback, person).say("a white", text))
