@@ -22,7 +22,7 @@ from agent.turn import Person
 
 BEST_WINES: Final = 3
 """The number of wines that decide which requested fields are unmet."""
-RELAXATION_STEPS: Final = (
+RELAXATION_STEPS: Final[Sequence[Sequence[str]]] = (
     ("regions", "grapes", "bodies"),
     ("countries", "sweetness", "colours"),
     ("styles",),
