@@ -1,6 +1,7 @@
 """What the docs name is there: paths, links, commands, settings, identifiers and tables."""
 
 import ast
+import csv
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -109,6 +110,24 @@ def test_the_tests_of_the_source_documents_rules_are_there() -> None:
         rule = row[2:7].replace("-", "").lower()
         assert f"test_{rule}" in row or f"_{rule}" in row
     assert {row[2:7] for row in rows} == {f"R-00{number}" for number in range(1, 8)}
+
+
+def test_the_docs_count_what_comes_with_the_bot_as_it_is() -> None:
+    with (ROOT / "db/starter/wines.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    wines = len({row["id"] for row in rows})  # a row is an offer
+    countries = len({row["country"] for row in rows})
+    articles = len([*ROOT.glob("db/starter/documents/**/*.md")])
+    conversations = ROOT / "agent/evals/conversations.jsonl"
+    played = len(conversations.read_text("utf-8").splitlines())
+    readme = " ".join((ROOT / "README.md").read_text("utf-8").split())
+    assert f"{wines} wines from {countries} countries" in readme
+    assert f"{articles} articles" in readme
+    assert f"{played} conversations" in readme
+    page = (ROOT / "docs/wines-and-documents.md").read_text("utf-8")
+    assert (
+        f"has {wines} wines with indicative prices (≈) and {articles} articles" in page
+    )
 
 
 def read_sources() -> Mapping[Path, str]:
