@@ -65,9 +65,12 @@ def _terms_of_foreign_word(word: str) -> tuple[str, ...]:
     for run in UNSPACED_SCRIPTS.finditer(word):
         between = word[end : run.start()]
         terms.append(between[:MAX_NON_LATIN_LETTERS])
-        last_pair = max(len(run[0]) - 1, 1)
-        for start in range(last_pair):
-            terms.append(run[0][start : start + 2])
+        characters = run[0]
+        # A run of one character is a term by itself.
+        pair_count = max(len(characters) - 1, 1)
+        for start in range(pair_count):
+            pair = characters[start : start + 2]
+            terms.append(pair)
         end = run.end()
     rest = word[end:]
     terms.append(rest[:MAX_NON_LATIN_LETTERS])
@@ -90,9 +93,12 @@ class WordIndex:
         text: str,
     ) -> None:
         """Add a text, to be indexed by `build`."""
+        title_and_headings = " ".join([title, *headings])
+        heading_terms = extract_terms(title_and_headings)
+        terms = heading_terms * HEADING_WEIGHT
+        terms += extract_terms(text)
         self._numbers.append(number)
-        heading_terms = extract_terms(" ".join([title, *headings]))
-        self._terms.append(heading_terms * HEADING_WEIGHT + extract_terms(text))
+        self._terms.append(terms)
 
     def build(self) -> None:
         """Index the texts, which takes 10 s for 100,000."""
@@ -110,20 +116,22 @@ class WordIndex:
         """
         if self._bm25 is None:
             return {}
-        query_terms = list(dict.fromkeys(extract_terms(query)))
-        token_ids = self._bm25.get_tokens_ids(query_terms[:MAX_QUERY_TERMS])
-        if not token_ids:
+        terms = extract_terms(query)
+        unique_terms = list(dict.fromkeys(terms))
+        term_ids = self._bm25.get_tokens_ids(unique_terms[:MAX_QUERY_TERMS])
+        if not term_ids:
             return {}
-        scores = self._bm25.get_scores_from_ids(token_ids)
+        scores = self._bm25.get_scores_from_ids(term_ids)
         best_score = scores.max()
         min_score = 0.0
         max_common_score = MIN_WORD_SCORE * MAX_QUERY_TERMS
         if best_score > max_common_score:
             min_score = max_common_score
-        numbers = np.asarray(self._numbers)
-        relative_scores = scores / best_score
         return choose_best(
-            numbers, relative_scores, limit, above=min_score / best_score
+            numbers=np.asarray(self._numbers),
+            scores=scores / best_score,
+            limit=limit,
+            above=min_score / best_score,
         )
 
 
@@ -147,4 +155,5 @@ def choose_best(
     best = indices[best_first][:limit]
     best_numbers = numbers[best].tolist()
     best_scores = scores[best].tolist()
-    return dict(zip(best_numbers, best_scores, strict=True))
+    scored = zip(best_numbers, best_scores, strict=True)
+    return dict(scored)

@@ -29,13 +29,16 @@ INCREMENT_VERSION: Final = text("""
     ON CONFLICT (id) DO UPDATE SET version = catalogue.version + 1
 """)
 """Tells all processes that the wines have changed."""
+_IS_SAMPLE: Final = WineRow.source == STARTER_SOURCE
+_WINE_COLUMNS: Final = [getattr(WineRow, name) for name in stored_wine_fields()]
+_OFFER_COLUMNS: Final = [getattr(OfferRow, name) for name in Offer.model_fields]
 _WINES: Final = select(
-    *[getattr(WineRow, name) for name in stored_wine_fields()],
-    (WineRow.source == STARTER_SOURCE).label("is_sample"),
+    *_WINE_COLUMNS,
+    _IS_SAMPLE.label("is_sample"),
 )
 _OFFERS: Final = select(
     OfferRow.wine_id,
-    *[getattr(OfferRow, name) for name in Offer.model_fields],
+    *_OFFER_COLUMNS,
 ).order_by(OfferRow.wine_id, OfferRow.position)
 
 
@@ -57,11 +60,16 @@ class SqlCatalogue(SqlRepository):
 
     async def get(self, wine_ids: Sequence[str]) -> list[Wine]:
         index = await self._current_index()
-        wines = index.wines_by_id
-        return [wines[wine_id] for wine_id in wine_ids if wine_id in wines]
+        wines: list[Wine] = []
+        for wine_id in wine_ids:
+            wine = index.wines_by_id.get(wine_id)
+            if wine is not None:
+                wines.append(wine)
+        return wines
 
     async def load_names(self) -> WineNames:
-        return (await self._current_index()).names
+        index = await self._current_index()
+        return index.names
 
     async def find_by_digest(self, digest: str) -> Wine | None:
         """Return the wine for whose id `digest_of` returns this digest, or None."""
@@ -70,13 +78,16 @@ class SqlCatalogue(SqlRepository):
         return await asyncio.to_thread(_find_by_digest, wines, digest)
 
     async def count(self) -> int:
-        return await self._first_value(select(func.count(WineRow.id))) or 0
+        count = await self._first_value(select(func.count(WineRow.id)))
+        return count or 0
 
     async def _current_index(self) -> "WineIndex":
         """Return the index of all wines. Read them again if they have changed."""
+        query = select(CatalogueVersionRow.version)
         async with self._updating:
             # Read before the wines. If an import comes in between, the next search reads again.
-            version = await self._first_value(select(CatalogueVersionRow.version)) or 0
+            stored_version = await self._first_value(query)
+            version = stored_version or 0
             if self._index is None or version != self._version:
                 self._index = await self._read_index()
                 self._version = version
@@ -93,7 +104,8 @@ class SqlCatalogue(SqlRepository):
         def make_index() -> "WineIndex":
             # Imported here, because it is slow to import.
             search = import_module("db.wines.search")
-            index: WineIndex = search.WineIndex(_to_wines(wine_rows, offer_rows))
+            wines = _to_wines(wine_rows, offer_rows)
+            index: WineIndex = search.WineIndex(wines)
             return index
 
         return await asyncio.to_thread(make_index)
@@ -101,7 +113,8 @@ class SqlCatalogue(SqlRepository):
 
 def digest_of(wine_id: str) -> str:
     """Return a short name of a wine for the data of a button, where many ids are too long."""
-    return hashlib.sha256(wine_id.encode()).hexdigest()[:DIGEST_CHARS]
+    digest = hashlib.sha256(wine_id.encode()).hexdigest()
+    return digest[:DIGEST_CHARS]
 
 
 def _find_by_digest(wines: Iterable[Wine], digest: str) -> Wine | None:
@@ -114,19 +127,28 @@ def _find_by_digest(wines: Iterable[Wine], digest: str) -> Wine | None:
 
 async def load_wines(session: AsyncSession, wine_ids: Sequence[str]) -> dict[str, Wine]:
     """Return the stored wines with these ids, by their ids."""
-    wines = await session.execute(_WINES.where(WineRow.id.in_(wine_ids)))
-    wine_rows = wines.mappings().all()
-    offers = await session.execute(_OFFERS.where(OfferRow.wine_id.in_(wine_ids)))
-    offer_rows = offers.mappings().all()
-    return {wine.id: wine for wine in _to_wines(wine_rows, offer_rows)}
+    select_wines = _WINES.where(WineRow.id.in_(wine_ids))
+    wine_rows = await session.execute(select_wines)
+    select_offers = _OFFERS.where(OfferRow.wine_id.in_(wine_ids))
+    offer_rows = await session.execute(select_offers)
+    wines = _to_wines(
+        wine_rows.mappings().all(),
+        offer_rows.mappings().all(),
+    )
+    return {wine.id: wine for wine in wines}
 
 
 def _to_wines(wines: Sequence[RowMapping], offers: Sequence[RowMapping]) -> list[Wine]:
     """Return the wines of these rows, with their offers."""
-    offers_by_id = defaultdict[str, list[Offer]](list)
+    offers_by_id: defaultdict[str, list[Offer]] = defaultdict(list)
     for row in offers:
-        offers_by_id[row["wine_id"]].append(Offer.model_validate(row))
-    return [Wine(**row, offers=offers_by_id[row["id"]]) for row in wines]
+        offer = Offer.model_validate(row)
+        offers_by_id[row["wine_id"]].append(offer)
+    found: list[Wine] = []
+    for row in wines:
+        offers_of_wine = offers_by_id[row["id"]]
+        found.append(Wine(**row, offers=offers_of_wine))
+    return found
 
 
 async def list_wines(
@@ -138,12 +160,15 @@ async def list_wines(
     first. If `changed`, return only wines that were changed.
     """
     changed_at = func.max(OfferRow.changed_at).label("changed_at")
+    last_change_first = changed_at.desc().nulls_last()
     query = select(OfferRow.wine_id, changed_at).group_by(OfferRow.wine_id)
     if changed:
         query = query.having(changed_at.is_not(None))
-    query = query.order_by(changed_at.desc().nulls_last(), OfferRow.wine_id)
     async with sessions() as session:
-        rows = (await session.execute(query)).all()
-    times = {row.wine_id: row.changed_at for row in rows}
-    wines = await SqlCatalogue(sessions).get([*times])
+        rows = await session.execute(
+            query.order_by(last_change_first, OfferRow.wine_id)
+        )
+        times = {row.wine_id: row.changed_at for row in rows}
+    wine_ids = list(times)
+    wines = await SqlCatalogue(sessions).get(wine_ids)
     return [(wine, times[wine.id]) for wine in wines]

@@ -62,7 +62,8 @@ async def import_catalogue(
 
 async def load_starter(sessions: Sessions) -> ImportReport | None:
     """Import the starter catalogue, or return None if there are wines already."""
-    if await SqlCatalogue(sessions).count():
+    wine_count = await SqlCatalogue(sessions).count()
+    if wine_count:
         return None
     return await import_catalogue(sessions, STARTER, source=STARTER_SOURCE)
 
@@ -95,7 +96,8 @@ async def import_wines(
         if shrinkage.is_suspicious and not may_shrink:
             raise ListShrinks(shrinkage)
         gone = await _take_out_of_stock(session, replaced_sources, file.wines)
-        added = updated = 0
+        added = 0
+        updated = 0
         for batch in _batches(file.wines):
             added_now, updated_now = await _store_wines(session, batch, file.source)
             added += added_now
@@ -103,7 +105,12 @@ async def import_wines(
         if dry_run:
             await session.rollback()
     unchanged = len(file.wines) - added - updated
-    return ImportReport(added, updated, unchanged, gone)
+    return ImportReport(
+        added=added,
+        updated=updated,
+        unchanged=unchanged,
+        gone=gone,
+    )
 
 
 async def _take_out_of_stock(
@@ -111,11 +118,15 @@ async def _take_out_of_stock(
 ) -> int:
     """Take the wines of these sources out of stock, except those to keep. Return their number."""
     kept_ids = {wine.id for wine in kept}
-    in_stock = await session.scalars(_select_in_stock(sources))
-    gone = [wine_id for wine_id in in_stock if wine_id not in kept_ids]
+    select_in_stock = _select_in_stock(sources)
+    gone: list[str] = []
+    for wine_id in await session.scalars(select_in_stock):
+        if wine_id not in kept_ids:
+            gone.append(wine_id)
     for ids in _batches(gone):
-        offers = update(OfferRow).where(OfferRow.wine_id.in_(ids))
-        await session.execute(offers.values(in_stock=False, changed_at=None))
+        is_gone = OfferRow.wine_id.in_(ids)
+        take_out = update(OfferRow).where(is_gone)
+        await session.execute(take_out.values(in_stock=False, changed_at=None))
     return len(gone)
 
 
@@ -123,52 +134,65 @@ async def _store_wines(
     session: AsyncSession, wines: Sequence[Wine], source: str
 ) -> tuple[int, int]:
     """Store wines and their offers. Return how many are new, and how many differ from before."""
-    stored = await load_wines(session, [wine.id for wine in wines])
-    updated = 0
+    wine_ids = [wine.id for wine in wines]
+    stored = await load_wines(session, wine_ids)
+    # A file does not say whether a wine is a sample. Its source does.
+    sample_field = {"is_sample": source == STARTER_SOURCE}
+    updated_count = 0
     for wine in wines:
         before = stored.get(wine.id)
-        # A file does not say whether a wine is a sample. Its source does.
-        after = wine.model_copy(update={"is_sample": source == STARTER_SOURCE})
+        after = wine.model_copy(update=sample_field)
         if before is not None and before != after:
-            updated += 1
-    await upsert(session, *[_to_row(wine, source) for wine in wines])
+            updated_count += 1
+    rows = [_to_row(wine, source) for wine in wines]
+    await upsert(session, *rows)
     await _replace_offers(session, wines)
-    return len(wines) - len(stored), updated
+    new_count = len(wines) - len(stored)
+    return new_count, updated_count
 
 
 async def _replace_offers(session: AsyncSession, wines: Sequence[Wine]) -> None:
     """Replace the stored offers of wines by their present ones."""
-    is_earlier = OfferRow.wine_id.in_([wine.id for wine in wines])
-    await session.execute(delete(OfferRow).where(is_earlier))
+    wine_ids = [wine.id for wine in wines]
+    is_of_wines = OfferRow.wine_id.in_(wine_ids)
+    await session.execute(delete(OfferRow).where(is_of_wines))
     rows: list[dict[str, object]] = []
     for wine in wines:
         for position, offer in enumerate(wine.offers):
-            row = {"wine_id": wine.id, "position": position}
-            rows.append(row | offer.model_dump(mode="json"))
+            row = offer.model_dump(mode="json")
+            row["wine_id"] = wine.id
+            row["position"] = position
+            rows.append(row)
     await session.execute(insert(OfferRow), rows)
 
 
 def _batches(items: Sequence[T]) -> Iterator[Sequence[T]]:
     """Yield the items in batches that fit into one statement each."""
     for start in range(0, len(items), BATCH_SIZE):
-        yield items[start : start + BATCH_SIZE]
+        end = start + BATCH_SIZE
+        yield items[start:end]
 
 
 async def count_samples(sessions: Sessions) -> int:
     """Return the number of wines of the starter catalogue that are in stock."""
     samples = _select_in_stock({STARTER_SOURCE}).subquery()
+    query = select(func.count()).select_from(samples)
     async with sessions() as session:
-        return await session.scalar(select(func.count()).select_from(samples)) or 0
+        count = await session.scalar(query)
+    return count or 0
 
 
 def _select_in_stock(sources: Collection[str]) -> Select[str]:
     """Return the statement that selects the ids of the wines of these sources in stock."""
-    has_offer = select(OfferRow.wine_id).where(
-        OfferRow.wine_id == WineRow.id, OfferRow.in_stock
+    offer_in_stock = select(OfferRow.wine_id).where(
+        OfferRow.wine_id == WineRow.id,
+        OfferRow.in_stock,
     )
-    return select(WineRow.id).where(WineRow.source.in_(sources), has_offer.exists())
+    is_of_sources = WineRow.source.in_(sources)
+    return select(WineRow.id).where(is_of_sources, offer_in_stock.exists())
 
 
 def _to_row(wine: Wine, source: str) -> WineRow:
+    """Return the row of a wine, without its offers, which have rows of their own."""
     columns = wine.model_dump(mode="json", include=stored_wine_fields())
     return WineRow(**columns, source=source)

@@ -48,7 +48,7 @@ FIELDS_BY_FILTER: Final[Mapping[str, str]] = {
     "tannins": "tannin",
     "acidities": "acidity",
 }
-"""The fields of a wine by filters. The value of the field must be one of the filter's values."""
+"""For a filter with values, the field of a wine that must have one of these values."""
 SCALES: Final[Mapping[str, Sequence[str]]] = {
     "sweetness": [*Sweetness],
     "bodies": [*Body],
@@ -76,7 +76,10 @@ def build_filters(query: WineQuery) -> Filters:
         filters["countries"] = _is_from(query.countries)
     if query.regions:
         filters["regions"] = _is_in_region(query.regions)
-    return filters | _yes_or_no_filters(query) | _limits(query) | _exclusions(query)
+    filters |= _yes_or_no_filters(query)
+    filters |= _limit_filters(query)
+    filters |= _exclusion_filters(query)
+    return filters
 
 
 def _yes_or_no_filters(query: WineQuery) -> Filters:
@@ -89,45 +92,42 @@ def _yes_or_no_filters(query: WineQuery) -> Filters:
     if query.oak is not None:
         filters["oak"] = lambda entry: speaks_of_oak(entry.text) == query.oak
     if query.vegan:
-        filters["vegan"] = lambda entry: NON_VEGAN_ALLERGENS.isdisjoint(
-            entry.wine.allergens
-        )
+        filters["vegan"] = _has_none_of(NON_VEGAN_ALLERGENS)
     if query.in_stock_only and not query.name:
+        # A guest who asks for a wine by its name is told about it in any case.
         filters["in_stock_only"] = lambda entry: entry.in_stock
     return filters
 
 
-def _limits(query: WineQuery) -> Filters:
+def _limit_filters(query: WineQuery) -> Filters:
     """Return the filters of strength and price."""
     filters: Filters = {}
-    minimum, maximum = query.min_abv, query.max_abv
-    if minimum is not None:
+    weakest = query.min_abv
+    if weakest is not None:
         filters["min_abv"] = lambda entry: (
-            entry.wine.abv is not None and entry.wine.abv >= minimum
+            entry.wine.abv is not None and entry.wine.abv >= weakest
         )
-    if maximum is not None:
-        filters["max_abv"] = lambda entry: _is_at_most(entry, maximum)
+    strongest = query.max_abv
+    if strongest is not None:
+        filters["max_abv"] = lambda entry: _is_no_stronger(entry, strongest)
     if any(limit is not None for limit in query.price_limits):
         filters["price"] = _is_within_price(query)
     return filters
 
 
-def _exclusions(query: WineQuery) -> Filters:
+def _exclusion_filters(query: WineQuery) -> Filters:
     """Return the filters that leave wines out."""
     filters: Filters = {}
     if query.not_ids:
         ids = frozenset(query.not_ids)
         filters["not_ids"] = lambda entry: entry.wine.id not in ids
     if query.without_allergens:
-        allergens = frozenset(query.without_allergens)
-        filters["without_allergens"] = lambda entry: allergens.isdisjoint(
-            entry.wine.allergens
-        )
+        filters["without_allergens"] = _has_none_of(query.without_allergens)
     if query.without_styles:
         # "red" and "white" are styles and colours. A wine of unknown colour passes.
         styles: frozenset[str | None] = frozenset(query.without_styles)
-        filters["without_styles"] = lambda entry: styles.isdisjoint(
-            (entry.wine.style, entry.wine.colour)
+        filters["without_styles"] = lambda entry: (
+            entry.wine.style not in styles and entry.wine.colour not in styles
         )
     if query.without_grapes:
         filters["without_grapes"] = _is_not_made_of(query.without_grapes)
@@ -142,6 +142,12 @@ def _has_value(field: str, values: Collection[str]) -> Predicate:
     """Return the predicate that a field of a wine has one of the values."""
     allowed = frozenset(values)
     return lambda entry: getattr(entry.wine, field) in allowed
+
+
+def _has_none_of(allergens: Collection[str]) -> Predicate:
+    """Return the predicate that a wine is not said to contain one of the allergens."""
+    avoided = frozenset(allergens)
+    return lambda entry: avoided.isdisjoint(entry.wine.allergens)
 
 
 def _has_style(query: WineQuery) -> Predicate:
@@ -185,7 +191,9 @@ def _is_not_made_of(names: Sequence[str]) -> Predicate:
     def is_not_made_of(entry: Entry) -> bool:
         if is_made_of(entry):
             return False
-        return bool(entry.grapes) or not mentions(entry.text, phrases)
+        if entry.grapes:
+            return True
+        return not mentions(entry.text, phrases)
 
     return is_not_made_of
 
@@ -210,6 +218,7 @@ def _is_in_region(names: Sequence[str]) -> Predicate:
 
 
 def _all_synonyms(kind: NameKind, names: Sequence[str]) -> list[str]:
+    """Return the names with all their synonyms."""
     found: list[str] = []
     for name in names:
         found += synonyms(kind, name)
@@ -230,14 +239,15 @@ def _is_alcohol_free(entry: Entry) -> bool:
     return entry.wine.style is Style.ALCOHOL_FREE
 
 
-def _is_at_most(entry: Entry, strength: float) -> bool:
+def _is_no_stronger(entry: Entry, strongest: float) -> bool:
     """Return whether a wine has at most this strength, in % vol.
 
     An alcohol-free wine of unknown strength is taken as one of `MAX_ALCOHOL_FREE`.
     """
-    if entry.wine.abv is None:
-        return _is_alcohol_free(entry) and strength >= MAX_ALCOHOL_FREE
-    return entry.wine.abv <= strength
+    strength = entry.wine.abv
+    if strength is None and _is_alcohol_free(entry):
+        strength = MAX_ALCOHOL_FREE
+    return strength is not None and strength <= strongest
 
 
 def _is_within_price(query: WineQuery) -> Predicate:
@@ -257,8 +267,9 @@ def _is_within_price(query: WineQuery) -> Predicate:
         highest = min(highest, around * (1 + PRICE_TOLERANCE))
 
     def is_within(entry: Entry) -> bool:
-        if entry.price is None:
+        price = entry.price
+        if price is None:
             return False
-        return lowest <= entry.price <= highest and entry.price < below
+        return lowest <= price <= highest and price < below
 
     return is_within

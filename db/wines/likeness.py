@@ -19,7 +19,9 @@ def distance_from(wine: Wine) -> Callable[[Entry], float]:
     """
     country = canonical_name("countries", wine.country)
     grapes = {canonical_name("grapes", grape) for grape in wine.grapes}
-    region = f" {normalize(wine.region)} "
+    region = normalize(wine.region)
+    # The spaces let only whole words match.
+    padded_region = f" {region} "
     price = wine.price_in_euros
 
     sweetness = _scale_distances("sweetness", wine.sweetness)
@@ -38,11 +40,12 @@ def distance_from(wine: Wine) -> Callable[[Entry], float]:
         total += 1.0 * acidities[other.acidity]
         total += 0.5 * _value_distance(country, entry.country)
         if grapes:
-            # The share of all grapes of both wines that they do not have in common.
-            shared = len(grapes.intersection(entry.grapes))
-            total += 3.0 * (1 - shared / len(grapes.union(entry.grapes)))
-        if region.strip():
-            total += 1.5 * (region not in entry.origin)
+            shared = grapes.intersection(entry.grapes)
+            of_either = grapes.union(entry.grapes)
+            shared_share = len(shared) / len(of_either)
+            total += 3.0 * (1 - shared_share)
+        if region and padded_region not in entry.origin:
+            total += 1.5
         if price:
             total += 1.0 * _price_distance(price, entry.price)
         return total
@@ -60,12 +63,14 @@ def _value_distance(value: str | None, other: str | None) -> float:
 def _scale_distances(name: str, value: str | None) -> Mapping[str | None, float]:
     """Return the distance of each value of a scale from `value`. Both ends are 1 apart."""
     scale = SCALES[name]
-    distances: dict[str | None, float] = dict.fromkeys((None, *scale), UNKNOWN_DISTANCE)
+    values = (None, *scale)
+    distances: dict[str | None, float] = dict.fromkeys(values, UNKNOWN_DISTANCE)
     if value is None:
         return distances
+    value_index = scale.index(value)
     last_index = len(scale) - 1
     for index, other in enumerate(scale):
-        steps = abs(scale.index(value) - index)
+        steps = abs(value_index - index)
         distances[other] = steps / last_index
     return distances
 
@@ -74,4 +79,5 @@ def _price_distance(price: float, other: float | None) -> float:
     """Return 0 for equal prices, and nearly 1 for prices that are far apart."""
     if other is None:
         return UNKNOWN_DISTANCE
-    return abs(other - price) / (other + price)
+    difference = abs(other - price)
+    return difference / (other + price)

@@ -18,7 +18,7 @@ MAX_CANDIDATES: Final = 400
 
 
 class SpellingIndex:
-    """Words by their lengths: a misspelt word is about as long as the right one."""
+    """Finds words that are spelt alike. It has them by length: a misspelt word is about as long."""
 
     def __init__(self, words: Iterable[str]) -> None:
         self._words_by_length: dict[int, list[str]] = defaultdict(list)
@@ -27,27 +27,28 @@ class SpellingIndex:
 
     def find(self, word: str, max_edits: int) -> dict[str, int]:
         """Return the other words at most `max_edits` letters away, with their distances."""
-        found: dict[str, int] = {}
+        distances: dict[str, int] = {}
         shortest = len(word) - max_edits
         longest = len(word) + max_edits
         for length in range(shortest, longest + 1):
+            words = self._words_by_length.get(length, [])
             near = process.extract(
                 word,
-                self._words_by_length.get(length, []),
+                words,
                 scorer=OSA.distance,
                 score_cutoff=max_edits,
                 limit=None,
             )
             for other, distance, _ in near:
-                if other != word:
-                    found[other] = distance
-        return found
+                distances[other] = distance
+        distances.pop(word, None)
+        return distances
 
 
 class SimilarTexts:
-    """Texts by their groups of three letters: "opus" has "opu" and "pus".
+    """Finds texts that share groups of three letters: "opus" has the groups "opu" and "pus".
 
-    A text is named by its number, which is its position in the list.
+    The number of a text is its position in the list.
     """
 
     def __init__(self, texts: Sequence[str]) -> None:
@@ -68,25 +69,27 @@ class SimilarTexts:
         groups = _letter_groups(text)
         with_group: list[NDArray[np.int32]] = []
         for group in groups:
-            if group in self._numbers_by_group:
-                with_group.append(self._numbers_by_group[group])
+            numbers_of_group = self._numbers_by_group.get(group)
+            if numbers_of_group is not None:
+                with_group.append(numbers_of_group)
         if not with_group:
             return []
-        # At place N stands how many groups the text N has in common with `text`.
-        shared_groups = np.bincount(
-            np.concatenate(with_group), minlength=self._text_count
-        )
+        # A text is among these numbers once for each group that it shares with `text`.
+        numbers = np.concatenate(with_group)
+        shared_counts = np.bincount(numbers, minlength=self._text_count)
         min_shared = max(min_share * len(groups), 1)
-        found = np.flatnonzero(shared_groups >= min_shared)
+        found = np.flatnonzero(shared_counts >= min_shared)
         if len(found) > MAX_CANDIDATES:
-            most_shared_first = np.argsort(-shared_groups[found], kind="stable")
-            found = found[most_shared_first[:MAX_CANDIDATES]]
-        numbers: list[int] = found.tolist()
-        return sorted(numbers)
+            counts = shared_counts[found]
+            most_shared_first = np.argsort(-counts, kind="stable")
+            best = most_shared_first[:MAX_CANDIDATES]
+            found = found[best]
+        found_numbers: list[int] = found.tolist()
+        return sorted(found_numbers)
 
 
 class MentionIndex:
-    """Sets of words, each filed under its longest word.
+    """Finds the sets of words that a text mentions. Each set is filed under its longest word.
 
     A text that mentions all words of a set also mentions the longest one. So only the sets that are
     filed under a word of the text have to be compared with it.
@@ -105,15 +108,19 @@ class MentionIndex:
     def count_words(self, words: Collection[str]) -> Counter[int]:
         """Return, by number, how many words there are in the sets that these words contain."""
         mentioned = frozenset(words)
-        counts = Counter[int]()
+        counts: Counter[int] = Counter()
         for word in mentioned:
-            for number, part in self._sets.get(word, ()):
-                if part <= mentioned:
-                    counts[number] += len(part)
+            for number, name_words in self._sets.get(word, ()):
+                if name_words <= mentioned:
+                    counts[number] += len(name_words)
         return counts
 
 
 def _letter_groups(text: str) -> set[str]:
     """Return the groups of three letters of a text. A text of fewer letters is its only group."""
     last_start = max(len(text) - GROUP_LETTERS, 0)
-    return {text[start : start + GROUP_LETTERS] for start in range(last_start + 1)}
+    groups: set[str] = set()
+    for start in range(last_start + 1):
+        end = start + GROUP_LETTERS
+        groups.add(text[start:end])
+    return groups

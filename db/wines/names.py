@@ -62,7 +62,9 @@ The word must have at least `MIN_TELLING_LETTERS`.
 MAX_CLOSE: Final = 30
 """How many close names are returned. Filters may leave out most of them."""
 
-NumbersByWord = defaultdict[str, set[int]]
+Numbers = set[int]
+"""Numbers of wines. The number of a wine is its position in the catalogue."""
+NumbersByWord = defaultdict[str, Numbers]
 """For each word, the numbers of the wines that have it."""
 
 
@@ -76,7 +78,7 @@ class NameIndex:
         """The wines by the words of their names, producers and places."""
         self._by_any: NumbersByWord = defaultdict(set)
         """The wines by all their words: also those of grapes."""
-        self._numbers_by_vintage = defaultdict[int | None, set[int]](set)
+        self._numbers_by_vintage: dict[int | None, Numbers] = defaultdict(set)
 
         # In these lists, the item of a wine stands at the wine's number.
         self._telling_texts: list[str] = []
@@ -219,7 +221,7 @@ class NameIndex:
         unique_words = list(dict.fromkeys(words))
         return unique_words, years
 
-    def _find_named(self, words: Sequence[str]) -> set[int]:
+    def _find_named(self, words: Sequence[str]) -> Numbers:
         """Return the wines with these words.
 
         Common words are ignored at first. Then they choose among the wines that were found. "Weil
@@ -245,12 +247,12 @@ class NameIndex:
                 found = with_word
         return found
 
-    def _without_other_estates(self, words: Sequence[str], found: set[int]) -> set[int]:
+    def _without_other_estates(self, words: Sequence[str], found: Numbers) -> Numbers:
         """Return the wines in `found` except those of an estate with another name.
 
         For "Château Margaux", a Margaux of Château Palmer is not meant.
         """
-        others: set[int] = set()
+        others: Numbers = set()
         for estate, name in pairwise(words):
             if estate not in ESTATE_WORDS:
                 continue
@@ -261,7 +263,7 @@ class NameIndex:
                     others.add(number)
         return found - others
 
-    def _find_at_end(self, words: Sequence[str]) -> set[int]:
+    def _find_at_end(self, words: Sequence[str]) -> Numbers:
         """Return the wines whose name and producer stand at the end of a text.
 
         Before the name, a guest may use words that no wine has: "je suis à la recherche de Michel
@@ -274,20 +276,20 @@ class NameIndex:
         for word in words:
             if name or word in self._by_any:
                 name.append(word)
-        with_producer: set[int] = set()
+        with_producer: Numbers = set()
         for number in self._find_words(name):
             producer = self._telling_producers[number]
             if producer and producer.issubset(name):
                 with_producer.add(number)
         return with_producer
 
-    def _find_year(self, year: int) -> set[int]:
+    def _find_year(self, year: int) -> Numbers:
         """Return the wines of a vintage, and those with the year in their name."""
         of_vintage = self._numbers_by_vintage.get(year, set())
         with_name = self._by_name.get(str(year), set())
         return of_vintage | with_name
 
-    def _find_words(self, words: Sequence[str]) -> set[int]:
+    def _find_words(self, words: Sequence[str]) -> Numbers:
         """Return the wines that have every word, or a similar one.
 
         If there are several words, they are first looked for in names and producers only: "Château
@@ -306,14 +308,14 @@ class NameIndex:
             return _find_all(words, self._find_word_or_alike)
         return found
 
-    def _find_word_or_alike(self, word: str) -> set[int]:
+    def _find_word_or_alike(self, word: str) -> Numbers:
         """Return the wines that have a word, and those that have a word with one other letter.
 
         "Comte Lafon" means "Comtes Lafon", though another wine has the word "Comte".
         """
         return self._find_word(word) | self._find_alike(word, 1)
 
-    def _find_word(self, word: str) -> set[int]:
+    def _find_word(self, word: str) -> Numbers:
         """Return the wines that have a word, or else those with the most similar words."""
         if word in self._by_any:
             return self._by_any[word]
@@ -322,7 +324,7 @@ class NameIndex:
                 return self._find_alike(word, max_edits)
         return set()
 
-    def _find_alike(self, word: str, max_edits: int) -> set[int]:
+    def _find_alike(self, word: str, max_edits: int) -> Numbers:
         """Return the wines with the most similar other words, `max_edits` letters away at most.
 
         Short words, numbers, and names of places and grapes are never taken for misspelt words.
@@ -333,26 +335,28 @@ class NameIndex:
             return set()
         distances = self._spellings.find(word, max_edits)
         nearest = min(distances.values(), default=0)
-        found: set[int] = set()
+        found: Numbers = set()
         for other, distance in distances.items():
             if distance == nearest:
                 found |= self._by_any[other]
         return found
 
-    def _find_squeezed(self, words: Sequence[str]) -> set[int]:
+    def _find_squeezed(self, words: Sequence[str]) -> Numbers:
         """Return the wines whose names have these words, wherever their spaces stand."""
         squeezed = "".join(words)
         if len(squeezed) < MIN_SQUEEZED_LETTERS:
             return set()
-        containing: set[int] = set()
-        for number in self._similar.find(squeezed, 1.0):
+        containing: Numbers = set()
+        for number in self._similar.find(squeezed, min_share=1.0):
             if squeezed in self._squeezed[number]:
                 containing.add(number)
-        if containing:
+        # Digits must be equal: "Bin 28" is another wine than "Bin 389".
+        if containing or not squeezed.isalpha():
             return containing
-        if not squeezed.isalpha():
-            # Numbers must be equal: "Bin 28" is another wine than "Bin 389".
-            return set()
+        return self._find_nearly_squeezed(squeezed)
+
+    def _find_nearly_squeezed(self, squeezed: str) -> Numbers:
+        """Return the wines whose names nearly have these letters, wherever their spaces stand."""
         candidates: dict[int, str] = {}
         for number in self._similar.find(squeezed, MIN_SQUEEZED_SHARE):
             # A short name of a wine would be a part of too many longer texts.
@@ -374,16 +378,16 @@ def _add_words(index: NumbersByWord, words: Iterable[str], number: int) -> None:
         index[word].add(number)
 
 
-def _find_exact(words: Sequence[str], index: NumbersByWord) -> set[int]:
+def _find_exact(words: Sequence[str], index: NumbersByWord) -> Numbers:
     """Return the wines that have each of the words."""
 
-    def find(word: str) -> set[int]:
+    def find(word: str) -> Numbers:
         return index.get(word, set())
 
     return _find_all(words, find)
 
 
-def _find_all(words: Sequence[str], find: Callable[[str], set[int]]) -> set[int]:
+def _find_all(words: Sequence[str], find: Callable[[str], Numbers]) -> Numbers:
     """Return the wines that `find` returns for each of the words. Without words, return none."""
     if not words:
         return set()

@@ -27,7 +27,7 @@ is true (1).
 import heapq
 import zlib
 from bisect import bisect
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from math import inf
 from operator import itemgetter
@@ -57,6 +57,10 @@ Key = Callable[[Entry], float]
 """A number by which wines are ordered, the lowest first."""
 Ranks = tuple[float, ...]
 """The values of several keys for a wine, the most important first."""
+Trait = tuple[str, object]
+"""A trait of a wine: its kind and its value. So a producer and a place of one name stay apart."""
+RankedEntry = tuple[Ranks, float, Entry]
+"""A wine behind its first ranks and its points, which are those of a `Candidate`."""
 
 CANDIDATES: Final = 96
 """The number of best wines from which a varied selection is chosen."""
@@ -90,7 +94,7 @@ EXPENSIVE_FACTOR: Final = 2
 """Wines above this multiple of the median price are expensive."""
 SHUFFLE_PRIME: Final = 2**31 - 1
 """The modulus of the shuffle. It is a prime, so that no factor maps many wines to one number."""
-UNSHUFFLED: Final = {
+UNSHUFFLED_FIELDS: Final = {
     "text",
     "not_ids",
     "order",
@@ -133,7 +137,10 @@ class Candidate(NamedTuple):
 def extract_words(text: str) -> tuple[str, ...]:
     """Return the normalised words of `text`, each once, without stop words and filler words."""
     ignored = stop_words() | FILLER_WORDS
-    words = [word for word in split_words(text) if word not in ignored]
+    words: list[str] = []
+    for word in split_words(text):
+        if word not in ignored:
+            words.append(word)
     unique_words = tuple(dict.fromkeys(words))
     return unique_words[:MAX_WORDS]
 
@@ -156,7 +163,7 @@ def find_best(
     first_keys = list(_first_keys(query, text_matches))
     point_keys = list(_point_keys(query, soft))
     other_keys = list(_other_keys(query, text_matches, like))
-    seed = query.model_dump_json(exclude=UNSHUFFLED)
+    seed = query.model_dump_json(exclude=UNSHUFFLED_FIELDS)
     # Another query gives another factor, and so another shuffle. The factor has at most 30 bits, so
     # it is less than the prime, and it is odd, so it is never 0.
     factor = (zlib.crc32(seed.encode()) >> 2) | 1
@@ -164,18 +171,21 @@ def find_best(
     for first, points, entry in _find_front(entries, first_keys, point_keys):
         others = tuple([key(entry) for key in other_keys])
         shuffle = (entry.shuffle * factor) % SHUFFLE_PRIME
-        candidates.append(Candidate(first, points, others, shuffle, entry))
+        candidate = Candidate(first, points, others, shuffle, entry)
+        candidates.append(candidate)
     return heapq.nsmallest(CANDIDATES, candidates, key=_order)
 
 
 def _find_front(
-    entries: Sequence[Entry], first_keys: Sequence[Key], point_keys: Sequence[Key]
-) -> list[tuple[Ranks, float, Entry]]:
+    entries: Sequence[Entry],
+    first_keys: Sequence[Key],
+    point_keys: Sequence[Key],
+) -> list[RankedEntry]:
     """Return the wines that may be among the best, by their first ranks and their points.
 
     The other ranks take longer to find, so they are found only for these wines.
     """
-    ranked: list[tuple[Ranks, float, Entry]] = []
+    ranked: list[RankedEntry] = []
     for entry in entries:
         first = tuple([key(entry) for key in first_keys])
         # Negative, because the lowest rank is the best.
@@ -187,17 +197,22 @@ def _find_front(
     best_ranks = heapq.nsmallest(CANDIDATES, all_ranks)
     last_of_best = best_ranks[-1]
     # There may be more than `CANDIDATES` of these, because wines can be equal to the last one.
-    front: list[tuple[Ranks, float, Entry]] = []
+    front: list[RankedEntry] = []
     for first, points, entry in ranked:
         if (first, points) <= last_of_best:
             front.append((first, points, entry))
     return front
 
 
-def _order(candidate: Candidate) -> tuple[Ranks, float, Ranks, int, str]:
+def _order(candidate: Candidate) -> tuple[object, ...]:
     """Return the sort key of a candidate. It ends with the id, so no two keys are equal."""
-    ranks = (candidate.first, candidate.points, candidate.others)
-    return (*ranks, candidate.shuffle, candidate.entry.wine.id)
+    return (
+        candidate.first,
+        candidate.points,
+        candidate.others,
+        candidate.shuffle,
+        candidate.entry.wine.id,
+    )
 
 
 def _first_keys(query: WineQuery, matches: Container[int] | None) -> Iterator[Key]:
@@ -252,7 +267,8 @@ def _named_words_key(name: str) -> Key:
 
     def rank(entry: Entry) -> int:
         wine_words = split_words(f"{entry.name} {entry.wine.producer}")
-        return -len(words.intersection(wine_words))
+        shared = words.intersection(wine_words)
+        return -len(shared)
 
     return rank
 
@@ -268,9 +284,11 @@ def _point_keys(query: WineQuery, soft: Filters) -> Iterator[Key]:
         elif name not in ("foods", "grapes"):
             yield _points_if(is_met, POINTS[name])
     if query.foods:
-        yield _food_points(frozenset(query.foods))
+        foods = frozenset(query.foods)
+        yield _food_points(foods)
     if query.grapes:
-        yield _grape_points({canonical_name("grapes", name) for name in query.grapes})
+        grapes = {canonical_name("grapes", name) for name in query.grapes}
+        yield _grape_points(grapes)
 
 
 def _points_if(is_met: Predicate, points: int) -> Key:
@@ -285,14 +303,20 @@ def _scale_points(name: str, requested: Sequence[str]) -> Key:
     """
     field = FIELDS_BY_FILTER[name]
     scale = SCALES[name]
+    requested_indices = [scale.index(value) for value in requested]
     points_by_value: dict[str | None, int] = {}
     for index, value in enumerate(scale):
-        steps = min(abs(index - scale.index(other)) for other in requested)
+        steps = min([abs(index - other) for other in requested_indices])
         if steps == 0:
             points_by_value[value] = POINTS[name]
         elif steps == 1:
             points_by_value[value] = POINTS[name] // 2
-    return lambda entry: points_by_value.get(getattr(entry.wine, field), 0)
+
+    def points(entry: Entry) -> int:
+        value = getattr(entry.wine, field)
+        return points_by_value.get(value, 0)
+
+    return points
 
 
 def _food_points(foods: frozenset[Food]) -> Key:
@@ -302,10 +326,11 @@ def _food_points(foods: frozenset[Food]) -> Key:
     """
 
     def points(entry: Entry) -> int:
-        suited_count = len(foods.intersection(entry.wine.foods))
-        if suited_count == 0:
+        suited = foods.intersection(entry.wine.foods)
+        if not suited:
             return 0
-        return POINTS["foods"] + EXTRA_FOOD_POINTS * (suited_count - 1)
+        further_count = len(suited) - 1
+        return POINTS["foods"] + EXTRA_FOOD_POINTS * further_count
 
     return points
 
@@ -334,17 +359,17 @@ def group_equals(
     The candidates are in the order of their ranks. Unless the query orders them by a price, a name
     or another wine, wines named in the text come first and expensive wines last.
     """
-    is_ordered_by_query = bool(query.order != "match" or query.name or query.like)
+    is_ordered_by_query = query.order != "match" or query.name or query.like
     if is_ordered_by_query:
-        preferences: Sequence[Ranks] = [()] * len(candidates)
+        no_preference: Ranks = ()
+        preferences: Sequence[Ranks] = [no_preference] * len(candidates)
     else:
         preferences = _find_preferences(candidates, query)
-    preferred = zip(preferences, candidates, strict=True)
-    groups: dict[tuple[Ranks, Ranks], list[Entry]] = {}
+    with_preferences = zip(preferences, candidates, strict=True)
+    groups: defaultdict[tuple[Ranks, Ranks], list[Entry]] = defaultdict(list)
     # Candidates with the same preference stay in the order of their ranks, as `sorted` is stable.
-    for preference, candidate in sorted(preferred, key=itemgetter(0)):
-        group = groups.setdefault((preference, candidate.ranks), [])
-        group.append(candidate.entry)
+    for preference, candidate in sorted(with_preferences, key=itemgetter(0)):
+        groups[preference, candidate.ranks].append(candidate.entry)
     return list(groups.values())
 
 
@@ -357,32 +382,37 @@ def _find_preferences(
     its points for soft filters count more than both.
     """
     naming_words = _find_naming_words(query.text)
-    max_usual_price = _find_expensive_price(candidates, query)
-    has_points = any(getattr(query, name) for name in query.soft)
+    max_usual_price = _find_max_usual_price(candidates, query)
+    has_soft_filter = any(getattr(query, name) for name in query.soft)
     preferences: list[Ranks] = []
     for candidate in candidates:
         entry = candidate.entry
-        # Without soft filters, all points are for hard filters, which count less than the name.
-        points = candidate.points if has_points else 0.0
+        points = 0.0
+        if has_soft_filter:
+            # Otherwise all points are for hard filters, which count less than the name.
+            points = candidate.points
         named_count = 0
         if naming_words:
             words = split_words(f"{entry.name} {entry.wine.producer} {entry.origin}")
-            named_count = len(naming_words.intersection(words))
+            named = naming_words.intersection(words)
+            named_count = len(named)
         is_expensive = entry.price is not None and entry.price > max_usual_price
-        preferences.append((*candidate.first, points, -named_count, is_expensive))
+        preference = (*candidate.first, points, -named_count, is_expensive)
+        preferences.append(preference)
     return preferences
 
 
-def _find_expensive_price(candidates: Sequence[Candidate], query: WineQuery) -> float:
+def _find_max_usual_price(candidates: Sequence[Candidate], query: WineQuery) -> float:
     """Return the price above which wines are expensive compared with the other candidates.
 
     If the query limits prices, or if no price is known, return infinity: no wine is expensive.
     """
+    has_limit = any(limit is not None for limit in query.price_limits)
     prices: list[float] = []
     for candidate in candidates:
-        if candidate.entry.price is not None:
-            prices.append(candidate.entry.price)
-    has_limit = any(limit is not None for limit in query.price_limits)
+        price = candidate.entry.price
+        if price is not None:
+            prices.append(price)
     if has_limit or not prices:
         return inf
     return EXPENSIVE_FACTOR * median(prices)
@@ -396,9 +426,11 @@ def _find_naming_words(text: str) -> set[str]:
     # With spaces around the text, its first and last words are found like the others.
     text = f" {normalize(text)} "
     # The longest names come first, so that "pinot" leaves nothing of "pinot noir" behind.
-    for name in sorted(known_names("grapes"), key=len, reverse=True):
+    longest_first = sorted(known_names("grapes"), key=len, reverse=True)
+    for name in longest_first:
         text = text.replace(f" {name} ", " ")
-    return set(extract_words(text)) - FILTER_WORDS
+    words = extract_words(text)
+    return set(words) - FILTER_WORDS
 
 
 def choose_varied(groups: Sequence[Sequence[Entry]], limit: int) -> list[Entry]:
@@ -407,7 +439,7 @@ def choose_varied(groups: Sequence[Sequence[Entry]], limit: int) -> list[Entry]:
     Within a group, prefer wines whose producer, place and price band were chosen least often.
     """
     chosen: list[Entry] = []
-    trait_counts: Counter[tuple[str, object]] = Counter()
+    trait_counts: Counter[Trait] = Counter()
 
     def count_repeats(entry: Entry) -> tuple[int, ...]:
         producer, place, band = [trait_counts[trait] for trait in _list_traits(entry)]
@@ -422,17 +454,15 @@ def choose_varied(groups: Sequence[Sequence[Entry]], limit: int) -> list[Entry]:
             entry = min(remaining, key=count_repeats)
             remaining.remove(entry)
             chosen.append(entry)
-            trait_counts.update(_list_traits(entry))
+            traits = _list_traits(entry)
+            trait_counts.update(traits)
         if len(chosen) == limit:
             break
     return chosen
 
 
-def _list_traits(entry: Entry) -> Sequence[tuple[str, object]]:
-    """Return the traits of a wine that should differ between the chosen wines.
-
-    Each has its kind beside its value, so that a producer and a place with one name stay apart.
-    """
+def _list_traits(entry: Entry) -> Sequence[Trait]:
+    """Return the traits of a wine that should differ between the chosen wines."""
     price_band: int | None = None
     if entry.price is not None:
         price_band = bisect(PRICE_BANDS_EUR, entry.price)

@@ -25,6 +25,7 @@ OFFER_FILTER: Final = "offer"
 MAX_CLOSEST: Final = 3
 """How many similar wines are returned if no wine has the name that was asked for."""
 
+Wines = tuple[Wine, ...]
 Matches = Mapping[int, float]
 """The wines that match a text, by their numbers, each with how well it matches."""
 
@@ -34,10 +35,12 @@ class WineIndex:
 
     def __init__(self, wines: Sequence[Wine]) -> None:
         self.wines_by_id: Mapping[str, Wine] = {wine.id: wine for wine in wines}
-        self._entries = [make_entry(number, wine) for number, wine in enumerate(wines)]
+        self._entries: list[Entry] = []
         self._words = WordIndex()
-        for entry in self._entries:
-            self._words.add(entry.number, "", (), entry.text)
+        for number, wine in enumerate(wines):
+            entry = make_entry(number, wine)
+            self._entries.append(entry)
+            self._words.add(number, title="", headings=(), text=entry.text)
         self._words.build()
         self._names = NameIndex(self._entries)
 
@@ -62,26 +65,31 @@ class WineIndex:
         for group in _split_by_allergens(found, query, narrowing.soft):
             best = find_best(group, query, narrowing.soft, matches or {}, like)
             equals = group_equals(best, query)
-            chosen += choose_varied(equals, query.limit - len(chosen))
-        result = WineSearchResult(
-            wines=tuple([entry.wine for entry in chosen]),
-            total=len(found),
-            unmet_filters=narrowing.list_unmet(chosen),
-        )
+            places_left = query.limit - len(chosen)
+            chosen += choose_varied(equals, places_left)
+        relax: Mapping[str, int] = {}
         if len(found) < MIN_WINES:
-            relax = self._count_relaxed(query, narrowing, entries, found)
-            result = result.model_copy(update={"relax": relax})
+            relax = self._count_relaxed(query, narrowing, entries, len(found))
+        similar: Mapping[str, Wines] = {}
         if query.name and not named:
             similar = self._find_similar(query.name, narrowing)
-            result = result.model_copy(update=similar)
-        return result
+        return WineSearchResult(
+            wines=_wines_of(chosen),
+            total=len(found),
+            unmet_filters=narrowing.list_unmet(chosen),
+            relax=relax,
+            **similar,
+        )
 
     def _match_text(self, text: str) -> Matches | None:
         """Return the wines that match a text, or None if no word of the text tells anything."""
-        terms = extract_words(text)
-        if not terms:
+        words = extract_words(text)
+        if not words:
             return None
-        return self._words.search(" ".join(terms), len(self._entries))
+        return self._words.search(
+            " ".join(words),
+            limit=len(self._entries),
+        )
 
     def _select_entries(
         self, query: WineQuery, named: Collection[int] | None
@@ -113,17 +121,20 @@ class WineIndex:
         query: WineQuery,
         narrowing: "_Narrowing",
         entries: Sequence[Entry],
-        found: Sequence[Entry],
+        found_count: int,
     ) -> dict[str, int]:
         """Return, for each filter that costs wines, how many there would be without it."""
         counts = narrowing.count_relaxed(entries)
         if query.offer is not None and not query.name:
-            counts[OFFER_FILTER] = len(narrowing.find(self._entries))
-        return {name: count for name, count in counts.items() if count > len(found)}
+            without_offer = narrowing.find(self._entries)
+            counts[OFFER_FILTER] = len(without_offer)
+        helpful: dict[str, int] = {}
+        for name, count in counts.items():
+            if count > found_count:
+                helpful[name] = count
+        return helpful
 
-    def _find_similar(
-        self, name: str, narrowing: "_Narrowing"
-    ) -> dict[str, tuple[Wine, ...]]:
+    def _find_similar(self, name: str, narrowing: "_Narrowing") -> dict[str, Wines]:
         """Return the wines that are most like a name that no wine has, as a field of a result.
 
         These are other vintages of the wine. If there are none, these are wines that the name
@@ -136,15 +147,20 @@ class WineIndex:
             "closest": self._names.find_closest(name),
         }
         for field, numbers in similar_numbers.items():
-            similar = narrowing.select_without_name(self._entries_of(numbers))
+            entries = self._entries_of(numbers)
+            similar = narrowing.select_without_name(entries)
             if similar:
                 in_stock_first = sorted(similar, key=lambda entry: not entry.in_stock)
                 shown = in_stock_first[:MAX_CLOSEST]
-                return {field: tuple([entry.wine for entry in shown])}
+                return {field: _wines_of(shown)}
         return {}
 
     def _entries_of(self, numbers: Iterable[int]) -> list[Entry]:
         return [self._entries[number] for number in numbers]
+
+
+def _wines_of(entries: Iterable[Entry]) -> Wines:
+    return tuple([entry.wine for entry in entries])
 
 
 def _split_by_allergens(
@@ -155,27 +171,24 @@ def _split_by_allergens(
     An allergen that a list does not tell may be in a wine all the same: the guest must ask. But a
     wine that meets the soft filters comes before one that does not, even if the guest must ask.
     """
-    avoided = {*query.without_allergens}
+    avoided = set(query.without_allergens)
     if query.vegan:
         avoided |= NON_VEGAN_ALLERGENS
     if not avoided:
         return [found]
-    suited_and_known: list[Entry] = []
-    suited: list[Entry] = []
-    known: list[Entry] = []
-    others: list[Entry] = []
+    # Each group by whether its wines meet the soft filters, and whether they are known to lack the
+    # allergens.
+    groups: dict[tuple[bool, bool], list[Entry]] = {
+        (True, True): [],
+        (True, False): [],
+        (False, True): [],
+        (False, False): [],
+    }
     for entry in found:
         is_suited = all(is_met(entry) for is_met in soft.values())
-        is_known = all(entry.wine.is_known_to_lack(allergen) for allergen in avoided)
-        if is_suited and is_known:
-            suited_and_known.append(entry)
-        elif is_suited:
-            suited.append(entry)
-        elif is_known:
-            known.append(entry)
-        else:
-            others.append(entry)
-    return [suited_and_known, suited, known, others]
+        is_known = all(map(entry.wine.is_known_to_lack, avoided))
+        groups[is_suited, is_known].append(entry)
+    return list(groups.values())
 
 
 class _Narrowing:
@@ -185,7 +198,10 @@ class _Narrowing:
     """
 
     def __init__(
-        self, query: WineQuery, matches: Matches | None, named: Collection[int] | None
+        self,
+        query: WineQuery,
+        matches: Matches | None,
+        named: Collection[int] | None,
     ) -> None:
         filters = build_filters(query)
         if named is not None:
@@ -205,7 +221,7 @@ class _Narrowing:
         passing = list(entries)
         for is_met in self._hard.values():
             passing = [entry for entry in passing if is_met(entry)]
-        return self._select_matching(passing, {*self._hard})
+        return self._select_matching(passing, self._hard)
 
     def select_without_name(self, entries: Sequence[Entry]) -> list[Entry]:
         """Return the wines that pass all hard filters except the name."""
@@ -230,8 +246,9 @@ class _Narrowing:
         for name in self._hard:
             if name == NAME_FILTER:
                 continue
-            other_filters = {*self._hard} - {name}
-            found = self._select_matching(passing + failing_only[name], other_filters)
+            passing_others = passing + failing_only[name]
+            other_filters = [other for other in self._hard if other != name]
+            found = self._select_matching(passing_others, other_filters)
             counts[name] = len(found)
         return counts
 
@@ -239,11 +256,12 @@ class _Narrowing:
         """Return the first hard filters that a wine does not meet, two at most."""
         unmet: list[str] = []
         for name, is_met in self._hard.items():
-            if not is_met(entry):
-                unmet.append(name)
-                if len(unmet) == 2:
-                    # To relax one filter does not help this wine: the others need not be tried.
-                    break
+            if is_met(entry):
+                continue
+            unmet.append(name)
+            if len(unmet) == 2:
+                # To relax one filter does not help this wine: the others need not be tried.
+                break
         return unmet
 
     def list_unmet(self, entries: Sequence[Entry]) -> dict[str, tuple[str, ...]]:
@@ -251,21 +269,29 @@ class _Narrowing:
 
         Among them is the offer, if the wine has not the kind that was asked for.
         """
+        wanted_kind = self._query.offer
         unmet: dict[str, tuple[str, ...]] = {}
-        offer = self._query.offer
         for entry in entries:
-            names = [name for name, is_met in self.soft.items() if not is_met(entry)]
-            if offer is not None and entry.wine.offers[0].kind != offer:
+            wine = entry.wine
+            names: list[str] = []
+            for name, is_met in self.soft.items():
+                if not is_met(entry):
+                    names.append(name)
+            kind = wine.offers[0].kind
+            if wanted_kind is not None and kind != wanted_kind:
                 names.append(OFFER_FILTER)
             if names:
-                unmet[entry.wine.id] = tuple(names)
+                unmet[wine.id] = tuple(names)
         return unmet
 
-    def _select_matching(self, entries: list[Entry], hard: set[str]) -> list[Entry]:
+    def _select_matching(
+        self, entries: list[Entry], hard_names: Iterable[str]
+    ) -> list[Entry]:
         """Return the wines that match the text. If filters say what is wanted, return all wines."""
-        if self._matches is None or self._query.like:
+        matches = self._matches
+        if matches is None or self._query.like:
             return entries
-        telling_filters = {*hard, *self.soft} - UNTELLING_FILTERS
-        if telling_filters:
+        filter_names = {*hard_names, *self.soft}
+        if not filter_names <= UNTELLING_FILTERS:
             return entries
-        return [entry for entry in entries if entry.number in self._matches]
+        return [entry for entry in entries if entry.number in matches]

@@ -3,7 +3,8 @@
 A file may have been cut off, or its columns may have moved.
 """
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -12,6 +13,9 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from agent.sommelier.wine import Wine
 from db.models import OfferRow, WineRow
+
+PricesByKind = dict[str, float | None]
+"""The prices of the offers of a wine, by the kind of the offer, such as "bottle"."""
 
 MAX_CHANGED_SHARE: Final = 0.3
 """One import may remove or reprice this share of a list."""
@@ -54,13 +58,14 @@ async def find_shrinkage(
     session: AsyncSession, source: str, wines: Sequence[Wine]
 ) -> Shrinkage:
     """Return what an import of these wines would do to the list of a source."""
+    of_source = select(WineRow.id).where(WineRow.source == source)
     offers = select(OfferRow.wine_id, OfferRow.kind, OfferRow.price).where(
         OfferRow.in_stock,
-        OfferRow.wine_id.in_(select(WineRow.id).where(WineRow.source == source)),
+        OfferRow.wine_id.in_(of_source),
     )
-    prices: dict[str, dict[str, float | None]] = {}
+    prices: defaultdict[str, PricesByKind] = defaultdict(dict)
     for wine_id, kind, price in await session.execute(offers):
-        prices.setdefault(wine_id, {})[kind] = price
+        prices[wine_id][kind] = price
     new_wines = {wine.id: wine for wine in wines}
     gone_count = 0
     repriced_count = 0
@@ -70,10 +75,14 @@ async def find_shrinkage(
             gone_count += 1
         elif _is_repriced(old_prices, new_wine):
             repriced_count += 1
-    return Shrinkage(listed=len(prices), gone=gone_count, repriced=repriced_count)
+    return Shrinkage(
+        listed=len(prices),
+        gone=gone_count,
+        repriced=repriced_count,
+    )
 
 
-def _is_repriced(old_prices: Mapping[str, float | None], new_wine: Wine) -> bool:
+def _is_repriced(old_prices: PricesByKind, new_wine: Wine) -> bool:
     """Return whether the price of an offer changes much, or is lost."""
     for offer in new_wine.offers:
         old_price = old_prices.get(offer.kind)
@@ -81,6 +90,7 @@ def _is_repriced(old_prices: Mapping[str, float | None], new_wine: Wine) -> bool
             continue
         if offer.price is None:
             return True
-        if abs(offer.price - old_price) > MAX_PRICE_CHANGE * old_price:
+        difference = abs(offer.price - old_price)
+        if difference > MAX_PRICE_CHANGE * old_price:
             return True
     return False

@@ -43,6 +43,9 @@ GUESSED_FIELDS: Final = ("grapes", "body", "tannin", "acidity")
 MAX_CELLAR_ROWS: Final = 20_000
 MAX_NOTE_CHARS: Final = 200
 MAX_PLACE_CHARS: Final = 80
+MAX_WINDOW_CHARS: Final = 80
+MAX_DIGITS: Final = 4
+"""A longer number is neither a count of bottles nor a year."""
 MAX_CACHED_CELLS: Final = 20_000
 MAX_LINES: Final = 5_000
 LINE_EDGES: Final = " \t-*•·"
@@ -83,7 +86,7 @@ def read_cellar(data: bytes) -> CellarFile:
                 used_columns[title] = column
         rows = table.rows[:MAX_CELLAR_ROWS]
         unread_count += len(table.rows) - len(rows)
-        for row in _distinct(rows, columns):
+        for row in _read_distinct(rows, columns):
             if "name" in row:
                 _add(_to_bottles(row), items)
             else:
@@ -96,7 +99,8 @@ def read_cellar(data: bytes) -> CellarFile:
         )
     plain_list = read_lines(data)
     if not plain_list.items:
-        raise CatalogueFileError(Problem("no column of the file holds names of wines"))
+        problem = Problem("no column of the file holds names of wines")
+        raise CatalogueFileError(problem)
     return plain_list
 
 
@@ -129,7 +133,10 @@ def read_lines(data: bytes) -> CellarFile:
 
 def _find_columns(table: Table) -> list[str]:
     """Return the field of each column, "" for an unused column."""
-    fields = [name for name, known in wine_fields().items() if known.in_cellar]
+    fields: list[str] = []
+    for name, field_of_wine in wine_fields().items():
+        if field_of_wine.in_cellar:
+            fields.append(name)
     fields += OWN_FIELDS
     rows = [row.cells for row in table.rows]
     return match_columns(table.titles, rows, fields, is_readable)
@@ -142,12 +149,16 @@ def _is_cellar(table: Table, columns: Sequence[str]) -> bool:
     names: list[str] = []
     for row in table.rows[:MAX_READ_NAMES]:
         cells = filled_cells(columns, row.cells)
-        if "name" in cells:
-            names.append(f"{cells.get('producer', '')} {cells['name']}")
+        producer = cells.get("producer", "")
+        name = cells.get("name", "")
+        if name:
+            names.append(f"{producer} {name}")
     return lists_wines(names, columns, table.titles)
 
 
-def _distinct(rows: Sequence[Row], columns: Sequence[str]) -> Iterator[dict[str, str]]:
+def _read_distinct(
+    rows: Sequence[Row], columns: Sequence[str]
+) -> Iterator[dict[str, str]]:
     """Yield the cells of each row by field. Skip a row that the file has twice.
 
     A barcode stands for one bottle, so the same barcode again is the same bottle. If a table counts
@@ -184,7 +195,8 @@ def _add(item: CellarItem, items: dict[str, CellarItem]) -> None:
     if not place:
         place = item.place
     elif item.place and item.place not in place:
-        place = f"{place}; {item.place}"[:MAX_PLACE_CHARS]
+        both_places = f"{place}; {item.place}"
+        place = both_places[:MAX_PLACE_CHARS]
     items[item.key] = replace(
         known,
         count=known.count + item.count,
@@ -202,10 +214,12 @@ def _to_bottles(row: Mapping[str, str]) -> CellarItem:
     Missing and unreadable cells are guessed from the wine's name.
     """
     count = _read_number(row.get("count", ""))
+    if count is None:
+        count = 1
     first_year, last_year = _read_window(row)
     return to_cellar_item(
         _to_wine(row),
-        1 if count is None else count,
+        count,
         drink_from=first_year,
         drink_until=last_year,
         note=row.get("notes", "")[:MAX_NOTE_CHARS],
@@ -223,7 +237,8 @@ def _to_wine(row: Mapping[str, str]) -> Wine:
     if name_without_vintage and "vintage" not in row:
         cells["name"] = name_without_vintage
         cells["vintage"] = vintage
-    guess = _guess(f"{cells['name']} {row.get('region', '')} {row.get('grapes', '')}")
+    texts = [cells["name"], row.get("region", ""), row.get("grapes", "")]
+    guess = _guess_wine(" ".join(texts))
     # A wine must have these. The readable cells of the row replace them below.
     used = {
         "id": "own",
@@ -249,17 +264,13 @@ def _to_wine(row: Mapping[str, str]) -> Wine:
 
 # Some exports have a row for each bottle, so that the same cells come many times.
 _is_readable = lru_cache(MAX_CACHED_CELLS)(is_readable)
-
-
-@lru_cache(MAX_CACHED_CELLS)
-def _guess(name: str) -> Wine:
-    return guess_wine(name)
+_guess_wine = lru_cache(MAX_CACHED_CELLS)(guess_wine)
 
 
 def _read_price(row: Mapping[str, str]) -> str:
     """Return the cell of a price, or "" for 0: CellarTracker writes that for an unknown price."""
     price = row.get("price", "")
-    digits = filter(str.isdecimal, price)
+    digits = [character for character in price if character.isdecimal()]
     if all(digit == "0" for digit in digits):
         return ""
     return price
@@ -291,7 +302,7 @@ def _read_place(row: Mapping[str, str]) -> str:
 def _read_number(cell: str) -> int | None:
     """Return the whole number of at most four digits in a cell, or None."""
     number, _, _ = cell.partition(".")
-    if number.isdecimal() and len(number) <= len("9999"):
+    if number.isdecimal() and len(number) <= MAX_DIGITS:
         return int(number)
     return None
 
@@ -302,7 +313,8 @@ def _read_window(row: Mapping[str, str]) -> tuple[int | None, int | None]:
     last = _read_year(row.get("drink_until", ""))
     if first or last:
         return first, last
-    window = WINDOW.search(row.get("window", "")[:MAX_PLACE_CHARS])
+    cell = row.get("window", "")
+    window = WINDOW.search(cell[:MAX_WINDOW_CHARS])
     if window is None:
         return None, None
     return _read_year(window[1]), _read_year(window[2])

@@ -23,10 +23,13 @@ NUMBER: Final = pattern(
     r"([1-9]\d{0,2}(?:[.,'\x{2019}\x{a0} ]\d{3})+|\d+)([.,]\d+)?"
     r"[.,]?[-\x{2013}]?\s*(?:[a-z]{3}|[€$£¥]|%(?:\s*vol\.?)?)?\z"
 )
-"""A number with its thousands separators, then its decimals: `1.234,50 €`, `CHF 12.-`,
-`13,5 % vol`."""
+"""A number such as `1.234,50 €`, `CHF 12.-` and `13,5 % vol`.
+
+Group 1 is the whole number with its thousands separators, and group 2 has the decimals.
+"""
 MAX_NOTE_CHARS: Final = 5_000
 LIST_SEPARATORS: Final = str.maketrans(dict.fromkeys(",/|&+\n", ";"))
+"""Replaces by a semicolon whatever else may separate the items of a list."""
 ABSENT: Final = frozenset({"", "-", "–", "—", "x", "/"})
 """What a cell holds if a wine is not offered in the way of its column, such as by the glass."""
 
@@ -37,8 +40,8 @@ def read_number(text: str) -> str:
     if number is None:
         return text
     digits = "".join(filter(str.isdigit, number[1]))
-    decimals = (number[2] or "").replace(",", ".")
-    return digits + decimals
+    decimals = number[2] or ""
+    return digits + decimals.replace(",", ".")
 
 
 def is_number(text: str) -> bool:
@@ -58,13 +61,14 @@ def find_currency(text: str) -> Currency | None:
 
 def read_style(text: str, allowed: Collection[str] = tuple(Style)) -> str:
     """Return the style in a cell like `Rotwein` or `Red - Fortified`, or else the cell."""
+    # The spaces let only whole words match.
     padded = f" {normalize(text)} "
-    for name, phrases in load_words()["styles"].items():
-        if name not in allowed:
+    for style, phrases in load_words()["styles"].items():
+        if style not in allowed:
             continue
-        for phrase in [*phrases, normalize(name)]:
+        for phrase in [*phrases, normalize(style)]:
             if f" {phrase} " in padded:
-                return name
+                return style
     return text.lower()
 
 
@@ -75,13 +79,15 @@ def read_colour(text: str) -> str:
 
 def read_count(text: str) -> int | None:
     """Return the whole number in a cell such as `12`, `12.0`, `1.200` or `-3`, or None."""
-    number = read_number(text.removeprefix("-"))
-    whole, _, decimals = number.partition(".")
-    if not whole.isdecimal() or decimals.strip("0"):
+    without_sign = text.removeprefix("-")
+    whole, _, decimals = read_number(without_sign).partition(".")
+    is_whole = not decimals.strip("0")
+    if not whole.isdecimal() or not is_whole:
         return None
+    count = int(whole)
     if text.startswith("-"):
-        return -int(whole)
-    return int(whole)
+        return -count
+    return count
 
 
 def read_stock(text: str) -> str:
@@ -100,9 +106,9 @@ def read_stock(text: str) -> str:
 def translate_word(table: str, text: str) -> str:
     """Return the value that a table of `words.toml` gives for a cell, or else the cell."""
     word = normalize(text)
-    for name, synonyms_of_name in load_words()[table].items():
-        if word in synonyms_of_name:
-            return name
+    for value, words in load_words()[table].items():
+        if word in words:
+            return value
     return text.lower()
 
 
@@ -117,7 +123,8 @@ def read_country(text: str) -> str:
 def split_list(text: str, read: Callable[[str], str] = str.lower) -> list[str]:
     """Return the items of a list in a cell, each converted by `read`, none of them twice."""
     items: list[str] = []
-    for part in text.translate(LIST_SEPARATORS).split(";"):
+    parts = text.translate(LIST_SEPARATORS).split(";")
+    for part in parts:
         item = read(part.strip(" ."))
         if item and item not in items:
             items.append(item)
@@ -126,7 +133,11 @@ def split_list(text: str, read: Callable[[str], str] = str.lower) -> list[str]:
 
 def strip_percentage(grape: str) -> str:
     """Return the name of a grape without its share: "Sangiovese" for "95% Sangiovese"."""
-    words = [word for word in grape.split() if not word[:1].isdecimal()]
+    words: list[str] = []
+    for word in grape.split():
+        is_share = word[:1].isdecimal()
+        if not is_share:
+            words.append(word)
     return " ".join(words)
 
 
@@ -167,18 +178,42 @@ def read_cell(field: str, text: str) -> object:
     return text
 
 
+def _read_grapes(text: str) -> list[str]:
+    return split_list(text, strip_percentage)
+
+
+def _read_sweetness(text: str) -> str:
+    return translate_word("sweetness", text)
+
+
+def _read_body(text: str) -> str:
+    return translate_word("body", text)
+
+
+def _read_level(text: str) -> str:
+    return translate_word("levels", text)
+
+
+def _read_notes(text: str) -> str:
+    return cut(text, MAX_NOTE_CHARS)
+
+
+def _read_allergens(text: str) -> list[str]:
+    return split_list(text, read_allergen)
+
+
 CELL_READERS: Final[Mapping[str, Callable[[str], object]]] = {
     "id": make_slug,
     "vintage": str,
     "country": read_country,
-    "grapes": lambda text: split_list(text, strip_percentage),
+    "grapes": _read_grapes,
     "style": read_style,
     "colour": read_colour,
-    "sweetness": lambda text: translate_word("sweetness", text),
-    "body": lambda text: translate_word("body", text),
-    "acidity": lambda text: translate_word("levels", text),
-    "tannin": lambda text: translate_word("levels", text),
-    "notes": lambda text: cut(text, MAX_NOTE_CHARS),
-    "allergens": lambda text: split_list(text, read_allergen),
+    "sweetness": _read_sweetness,
+    "body": _read_body,
+    "acidity": _read_level,
+    "tannin": _read_level,
+    "notes": _read_notes,
+    "allergens": _read_allergens,
 }
 """The readers of fields for which the type does not tell how a cell is read."""

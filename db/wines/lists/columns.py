@@ -28,12 +28,13 @@ IsReadable = Callable[[str, str], bool]
 @cache
 def _column_names() -> dict[str, frozenset[str]]:
     """Return the normalised names that a column of each field may have."""
-    names = {name: field.column_names for name, field in wine_fields().items()}
-    names |= load_words()["headers"]
-    return {
-        field: column_names | {normalize(field)}
-        for field, column_names in names.items()
-    }
+    names_by_field: dict[str, frozenset[str]] = {}
+    for field, wine_field in wine_fields().items():
+        names_by_field[field] = wine_field.column_names
+    names_by_field |= load_words()["headers"]
+    for field, names in names_by_field.items():
+        names_by_field[field] = names | {normalize(field)}
+    return names_by_field
 
 
 @lru_cache(CACHED_TITLES)
@@ -41,10 +42,11 @@ def possible_fields(title: str) -> tuple[str, ...]:
     """Return the fields that a column of this name may hold."""
     name = normalize(title)
     ignored = load_words()["ignored"]["words"]
-    without_ignored = " ".join(word for word in name.split() if word not in ignored)
+    telling = [word for word in name.split() if word not in ignored]
+    telling_name = " ".join(telling)
     fields: list[str] = []
     for field, column_names in _column_names().items():
-        if name in column_names or without_ignored in column_names:
+        if name in column_names or telling_name in column_names:
             fields.append(field)
     return tuple(fields)
 
@@ -63,7 +65,8 @@ def count_known_titles(titles: Iterable[str]) -> int:
 
 def count_offers(titles: Iterable[str]) -> int:
     """Return how many names of columns stand for an offer, such as a bottle or a glass."""
-    return sum(1 for title in titles if _is_offer(title))
+    offers = [title for title in titles if _is_offer(title)]
+    return len(offers)
 
 
 def _is_offer(title: str) -> bool:
@@ -88,7 +91,8 @@ def match_columns(
     for field in fields:
         scores: dict[int, float] = {}
         for index, title in enumerate(titles):
-            if field not in possible_fields(title) or column_fields[index]:
+            is_taken = bool(column_fields[index])
+            if is_taken or field not in possible_fields(title):
                 continue
             if normalize(title) == normalize(field):
                 scores[index] = NAMED_LIKE_FIELD
@@ -112,8 +116,8 @@ def _share_of_readable(
     cells = sample_column(rows, column)
     if not cells:
         return 0.0
-    readable_count = sum(1 for cell in cells if is_readable(field, cell))
-    return readable_count / len(cells)
+    readable = [cell for cell in cells if is_readable(field, cell)]
+    return len(readable) / len(cells)
 
 
 def sample_column(rows: Rows, column: int) -> list[str]:
@@ -129,6 +133,7 @@ def sample_column(rows: Rows, column: int) -> list[str]:
 def filled_cells(columns: Iterable[str], cells: Iterable[str]) -> dict[str, str]:
     """Return the filled cells of a row by field. `columns` has the field of each column."""
     filled: dict[str, str] = {}
+    # A row may have more or fewer cells than the header.
     for field, cell in zip(columns, cells, strict=False):
         if field and cell:
             filled[field] = cell

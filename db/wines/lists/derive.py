@@ -19,6 +19,7 @@ from db.wines.lists.words import load_words
 MAX_WORDS: Final = 6
 """How many words a name in the tables has at most."""
 CACHED_TEXTS: Final = 2048
+"""For how many texts the names in them are kept: many cells of a list are the same."""
 COLOURS: Final = ("rose", "red", "white", "orange")
 """The styles that are also colours. If a text names several, the first one here counts."""
 STYLES_OF_ANY_COLOUR: Final = frozenset(
@@ -28,8 +29,15 @@ MIN_GRAPE_LETTERS: Final = 4
 """A shorter name of a grape is not used: it is often also a word of another language."""
 
 
+Stems = tuple[str, ...]
+"""The words of a name or a text, without the endings of plurals."""
+
+
 class WinePlace(StrictModel):
-    """What `places.toml` says about a place, and the wines from there."""
+    """What `places.toml` says about a place and the wines from there.
+
+    If `always`, no other style is allowed there, and "Blanc" in a title is a part of a name.
+    """
 
     name: str = ""
     country: str = ""
@@ -64,9 +72,11 @@ def complete(cells: Mapping[str, str], clues: Sequence[str]) -> Completed:
     These are the style, the colour, the sweetness, the grapes and the places.
     """
     known = dict(cells)
-    if read_style(known.get("style", "")) not in set(Style):
+    style = known.get("style", "")
+    if read_style(style) not in set(Style):
         # Such a cell, for example "wine", does not tell the style.
         known.pop("style", None)
+        style = ""
     facts = _FactsByKind()
     for clue in clues:
         facts.add(clue)
@@ -77,18 +87,17 @@ def complete(cells: Mapping[str, str], clues: Sequence[str]) -> Completed:
     found = _derive_place(known, facts.countries, place)
     grapes = _find_grapes(known, facts.grapes, place)
     found["grapes"] = "; ".join(grapes)
-    style = known.get("style", "")
     if not style:
         style = _find_style(clues, cells, place, grapes)
     found["style"] = style
     found["colour"] = _find_colour(style, facts.styles)
     if facts.sweetness:
         found["sweetness"] = facts.sweetness[0]
-    new: dict[str, str] = {}
+    derived: dict[str, str] = {}
     for column, value in found.items():
         if value and column not in known:
-            new[column] = value
-    return Completed(known | new, tuple(new))
+            derived[column] = value
+    return Completed(known | derived, tuple(derived))
 
 
 @dataclass(slots=True)
@@ -124,14 +133,19 @@ def _find_place(places: Sequence[WinePlace], country: str) -> WinePlace | None:
     if country:
         name = read_country(country)
         places = [place for place in places if place.country == name]
-    return max(places, key=_how_telling, default=None)
+    return max(places, key=_rank_place, default=None)
 
 
-def _how_telling(place: WinePlace) -> tuple[bool, bool, int]:
+def _rank_place(place: WinePlace) -> tuple[bool, bool, int]:
     """Return a sort key that is higher for a place which tells more about a wine."""
-    tells_more = bool(place.style or place.grapes)
-    is_within_region = normalize(place.name) != normalize(place.region)
-    return tells_more, is_within_region, len(place.name)
+    tells_style_or_grapes = bool(place.style or place.grapes)
+    is_within_region = not _is_region(place)
+    return tells_style_or_grapes, is_within_region, len(place.name)
+
+
+def _is_region(place: WinePlace) -> bool:
+    """Return whether a place is a whole region, not one within a region."""
+    return normalize(place.name) == normalize(place.region)
 
 
 def _derive_place(
@@ -141,24 +155,28 @@ def _derive_place(
 
     Without a place, return the first country.
     """
-    if place is None:
-        return {"country": countries[0]} if countries else {}
-    found = {"country": place.country, "region": place.region}
-    is_region = normalize(place.name) == normalize(place.region)
-    if not is_region and not known.get("appellation"):
-        found["appellation"] = place.name
-    return found
+    if place is not None:
+        found = {"country": place.country, "region": place.region}
+        if not _is_region(place) and not known.get("appellation"):
+            found["appellation"] = place.name
+        return found
+    if countries:
+        return {"country": countries[0]}
+    return {}
 
 
 def _find_grapes(
     known: Mapping[str, str], named: Sequence[str], place: WinePlace | None
 ) -> Sequence[str]:
     """Return the grapes that the file has, or that a text names, or else those of the place."""
-    if known.get("grapes"):
-        return [known["grapes"]]
-    if named or place is None:
+    listed = known.get("grapes")
+    if listed:
+        return [listed]
+    if named:
         return list(dict.fromkeys(named))
-    return place.grapes
+    if place is not None:
+        return place.grapes
+    return []
 
 
 def _find_style(
@@ -214,42 +232,48 @@ def find_facts(text: str) -> tuple[NameFact, ...]:
     facts: list[NameFact] = []
     index = 0
     while index < len(stems):
-        length = _match_length(stems, index)
-        if length:
-            facts.append(_facts_by_name()[stems[index : index + length]])
-        index += max(length, 1)
+        name = _match_name(stems, index)
+        if name:
+            facts.append(_facts_by_name()[name])
+            index += len(name)
+        else:
+            index += 1
     return tuple(facts)
 
 
 def starts_with_fact(text: str) -> bool:
     """Return whether a text begins with the name of a grape, a place or a style."""
-    return _match_length(_stems(text), 0) > 0
+    name = _match_name(_stems(text), 0)
+    return len(name) > 0
 
 
-def _match_length(stems: tuple[str, ...], start: int) -> int:
-    """Return the number of words of the longest name that begins at `start`, or 0."""
+def _match_name(stems: Stems, start: int) -> Stems:
+    """Return the longest known name among the words that begin at `start`, or ()."""
     longest = min(MAX_WORDS, len(stems) - start)
     for length in range(longest, 0, -1):
-        if stems[start : start + length] in _facts_by_name():
-            return length
-    return 0
+        name = stems[start : start + length]
+        if name in _facts_by_name():
+            return name
+    return ()
 
 
 @cache
-def _facts_by_name() -> Mapping[tuple[str, ...], NameFact]:
+def _facts_by_name() -> Mapping[Stems, NameFact]:
     """Return what names stand for, by their words.
 
     If a name has several meanings, it is rather a place than a grape, and rather a grape than a
     style: what is written last below replaces what was there.
     """
-    facts: dict[tuple[str, ...], NameFact] = {}
+    words = load_words()
+    facts: dict[Stems, NameFact] = {}
     for country in known_names("countries"):
-        facts[_stems(country)] = NameFact(country=read_country(country))
-    for sweetness, names in load_words()["sweetness"].items():
+        usual_name = read_country(country)
+        facts[_stems(country)] = NameFact(country=usual_name)
+    for sweetness, names in words["sweetness"].items():
         for name in names:
             facts[_stems(name)] = NameFact(sweetness=sweetness)
-    for style, names in load_words()["styles"].items():
-        names_in_titles = load_words()["title_styles"].get(style, frozenset())
+    for style, names in words["styles"].items():
+        names_in_titles = words["title_styles"].get(style, frozenset())
         for name in names | names_in_titles:
             facts[_stems(name)] = NameFact(style=style)
     for name in known_names("grapes"):
@@ -258,35 +282,41 @@ def _facts_by_name() -> Mapping[tuple[str, ...], NameFact]:
     facts |= _facts_of_lexicon()
     for place in _places():
         facts[_stems(place.name)] = NameFact(place=place)
-    for name in load_words()["title_styles"]["ignored"]:
+    for name in words["title_styles"]["ignored"]:
         facts[_stems(name)] = NameFact()
     return facts
 
 
-def _facts_of_lexicon() -> Iterator[tuple[tuple[str, ...], NameFact]]:
+def _facts_of_lexicon() -> Iterator[tuple[Stems, NameFact]]:
     """Yield the names of grapes, regions and countries in all languages of messages."""
-    places = {normalize(place.region): place for place in _places()}
+    places: dict[str, WinePlace] = {}
+    # Any place stands for its region, until the region itself is added.
+    for place in _places():
+        places[normalize(place.region)] = place
     for place in _places():
         places[normalize(place.name)] = place
-    for stems, by_language in load_lexicon().items():
-        for meanings in by_language.values():
+    for stems, meanings_by_language in load_lexicon().items():
+        for meanings in meanings_by_language.values():
             grapes = meanings.get("grapes", ())
             regions = meanings.get("regions", ())
             countries = meanings.get("countries", ())
             if grapes:
-                if len("".join(stems)) >= MIN_GRAPE_LETTERS:
+                letters = "".join(stems)
+                if len(letters) >= MIN_GRAPE_LETTERS:
                     yield stems, NameFact(grape=grapes[0])
             elif regions:
                 region = normalize(regions[0])
                 if region in places:
                     yield stems, NameFact(place=places[region])
             elif countries:
-                yield stems, NameFact(country=read_country(countries[0]))
+                country = read_country(countries[0])
+                yield stems, NameFact(country=country)
 
 
-def _stems(text: str) -> tuple[str, ...]:
+def _stems(text: str) -> Stems:
     """Return the words of a text without the endings of plurals. Names are compared by these."""
-    return tuple([strip_plural(word) for word in normalize(text).split()])
+    words = normalize(text).split()
+    return tuple([strip_plural(word) for word in words])
 
 
 @cache
@@ -296,10 +326,11 @@ def _places() -> tuple[WinePlace, ...]:
     table = read_toml(dict[str, dict[str, dict[str, WinePlace]]], file)
     places: list[WinePlace] = []
     for country, regions in table.items():
-        for region, places_within in regions.items():
-            in_region = {"country": read_country(country), "region": region}
+        for region, places_of_region in regions.items():
+            origin = {"country": read_country(country), "region": region}
             if region:
-                places.append(WinePlace(name=region, **in_region))
-            for name, place in places_within.items():
-                places.append(place.model_copy(update={"name": name, **in_region}))
+                places.append(WinePlace(name=region, **origin))
+            for name, place in places_of_region.items():
+                named_place = place.model_copy(update={"name": name, **origin})
+                places.append(named_place)
     return tuple(places)

@@ -36,6 +36,8 @@ MAX_DETECTED_CHARS: Final = 20_000
 LINE_ENDS: Final = (b"\n", b"\r", b"\n\x00", b"\r\x00")
 """How most texts end that were written to their end. The last two are in UTF-16."""
 SHOP_READERS: Final = {"shopify": read_shopify, "woocommerce": read_woocommerce}
+FieldsById = dict[str, tuple[str, ...]]
+"""Names of fields by the ids of wines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +59,8 @@ class CatalogueFile:
     profile: str = ""
     left_out: tuple[LeftOut, ...] = ()
     headings: tuple[str, ...] = ()
-    derived: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    filled_in: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    derived: FieldsById = field(default_factory=dict)
+    filled_in: FieldsById = field(default_factory=dict)
     suggestions: dict[str, str] = field(default_factory=dict)
     has_currency: bool = True
 
@@ -70,7 +72,8 @@ class CatalogueFile:
     @property
     def has_allergens(self) -> bool:
         """Return whether a column of the file tells allergens."""
-        return any(field == "allergens" for _, field in self.columns)
+        fields = [field for _, field in self.columns]
+        return "allergens" in fields
 
     def with_cells_of_model(
         self, cells_by_id: Mapping[str, Mapping[str, str]]
@@ -82,10 +85,13 @@ class CatalogueFile:
         wines: list[Wine] = []
         for wine in self.wines:
             values = wine.model_dump()
-            for name, cell in cells_by_id.get(wine.id, {}).items():
+            cells = cells_by_id.get(wine.id, {})
+            for name, cell in cells.items():
                 values[name] = read_cell(name, cell)
             wines.append(Wine.model_validate(values))
-        filled_in = {wine_id: tuple(cells) for wine_id, cells in cells_by_id.items()}
+        filled_in: FieldsById = {}
+        for wine_id, cells in cells_by_id.items():
+            filled_in[wine_id] = tuple(cells)
         return replace(self, wines=tuple(wines), filled_in=filled_in)
 
 
@@ -151,9 +157,12 @@ def source_of(path: Path) -> str:
     """Return the name that all versions of a list share: "list" for "List 2026-10.csv"."""
     words: list[str] = []
     for word in normalize(path.stem).split():
-        if not any(map(str.isdigit, word)):
+        has_digit = any(map(str.isdigit, word))
+        if not has_digit:
             words.append(word)
-    return " ".join(words) or path.stem
+    if not words:
+        return path.stem
+    return " ".join(words)
 
 
 def parse_catalogue(
@@ -183,12 +192,14 @@ def _ends_within_row(tables: Sequence[Table]) -> bool:
     if len(tables) != 1:
         return False
     (table,) = tables
-    if table.name or len(table.rows) < 2:
+    is_sheet = bool(table.name)
+    if is_sheet or len(table.rows) < 2:
         return False
     width = len(table.titles)
     *rows, last = table.rows
-    has_whole_rows = all(len(row.cells) >= width for row in rows)
-    return has_whole_rows and 1 < len(last.cells) < width
+    others_are_whole = all(len(row.cells) >= width for row in rows)
+    # A row with a single cell may be a remark below the list.
+    return others_are_whole and 1 < len(last.cells) < width
 
 
 def check_reading(
@@ -196,8 +207,9 @@ def check_reading(
 ) -> CatalogueFile:
     """Return the wines that a profile has read, completed and checked."""
     checked = _check_wines(reading, currency)
+    wines = list(checked.wines.values())
     return CatalogueFile(
-        wines=_set_notes_language(checked.wines.values()),
+        wines=_set_notes_language(wines),
         problems=(*reading.problems, *checked.problems),
         columns=reading.columns,
         source=source,
@@ -214,7 +226,7 @@ class _Checked:
     """The valid wines of a list, by id, with the fields that were derived, and the problems."""
 
     wines: dict[str, Wine] = field(default_factory=dict)
-    derived: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    derived: FieldsById = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
 
 
@@ -243,7 +255,8 @@ def _check_wines(reading: Reading, currency: Currency | None) -> _Checked:
 def _set_notes_language(wines: Collection[Wine]) -> tuple[Wine, ...]:
     """Return the wines, each with the language in which the notes of the list are written."""
     all_notes = " ".join([wine.notes for wine in wines])
-    language = detect_language(all_notes[:MAX_DETECTED_CHARS]) or DEFAULT_LANGUAGE
+    sample = all_notes[:MAX_DETECTED_CHARS]
+    language = detect_language(sample) or DEFAULT_LANGUAGE
     changes = {"notes_language": language}
     return tuple([wine.model_copy(update=changes) for wine in wines])
 
@@ -263,8 +276,9 @@ def _tells_currency(reading: Reading) -> bool:
 
 def _read_profile(tables: Sequence[Table]) -> Reading:
     """Return what the profile of the program that made the file finds in it."""
-    for name, read in SHOP_READERS.items():
+    for program, read in SHOP_READERS.items():
+        profile = shop_profiles()[program]
         for table in tables:
-            if is_export_of(table, shop_profiles()[name]):
+            if is_export_of(table, profile):
                 return read(table)
     return read_plain(tables)

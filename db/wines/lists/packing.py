@@ -38,8 +38,9 @@ SHOP_KINDS: Final = (
 SERVED_KINDS: Final = ((250, OfferKind.GLASS), (500, OfferKind.CARAFE))
 """The largest size, in millilitres, of each kind that a restaurant pours."""
 MAX_ML: Final = 100_000
+"""A larger size is an error: the largest bottles have 30 litres."""
 NAMES_OF_WINES: Final = frozenset({"demi", "imperial", "imperiale"})
-"""Words that name a bottle only if they stand alone. "Demi-Sec" and "Brut Impérial" are wines."""
+"""Words that name a bottle only if they stand alone: "Demi-Sec" and "Brut Impérial" are wines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +62,15 @@ def read_packing(text: str, *, is_served: bool = False) -> Packing | None:
         bottle_ml = size_ml or USUAL_SIZES[OfferKind.BOTTLE]
         return Packing(OfferKind.CASE, bottle_count * bottle_ml)
     kind = _read_kind(text)
-    if kind is None and size_ml is None:
-        return None
+    if size_ml is None:
+        return Packing(kind) if kind else None
     if kind is None:
-        kind = _kind_of_size(size_ml or 0, is_served=is_served)
-    elif kind is OfferKind.BOTTLE and size_ml:
+        kind = _kind_of_size(size_ml, is_served=is_served)
+    elif kind is OfferKind.BOTTLE:
         # People call a magnum a bottle, too.
         kind = _kind_of_size(size_ml, is_served=False)
     if size_ml == USUAL_SIZES.get(kind):
-        size_ml = None
+        return Packing(kind)
     return Packing(kind, size_ml)
 
 
@@ -85,32 +86,42 @@ def strip_packing(text: str) -> str:
 def _is_packing_word(token: str) -> bool:
     """Return whether a word says how a wine is packed, such as "bottle" or "magnum"."""
     word = normalize(token)
-    return any(word in names for names in load_words()["trailing_kinds"].values())
+    kinds = load_words()["trailing_kinds"]
+    return any(word in names for names in kinds.values())
 
 
 def _read_kind(text: str) -> OfferKind | None:
     """Return the kind that the words of a text name, or None."""
+    # The spaces let only whole words match.
     padded = f" {normalize(text)} "
     without_size = normalize(SIZE.sub(" ", text))
     for kind, names in load_words()["kinds"].items():
         for name in names:
-            may_name_a_wine = name in NAMES_OF_WINES and name != without_size
-            if f" {name} " in padded and not may_name_a_wine:
+            if f" {name} " not in padded:
+                continue
+            stands_alone = name == without_size
+            if stands_alone or name not in NAMES_OF_WINES:
                 return OfferKind(kind)
     return None
 
 
 def _read_size(text: str, *, is_served: bool) -> int | None:
     """Return the size of one bottle or glass in millilitres, or None."""
+    unit_ml = MILLILITRES_OF_LITRE
     size = SIZE.search(text)
     if size:
-        unit_ml = MILLILITRES.get(size[3].lower(), MILLILITRES_OF_LITRE)
-        size_ml = round(_to_float(size[2]) * unit_ml)
-        return size_ml if 0 < size_ml <= MAX_ML else None
-    litres = LITRES.search(text) if is_served else None
-    if litres is None:
-        return None
-    return round(_to_float(litres[1]) * MILLILITRES_OF_LITRE)
+        number = size[2]
+        unit = size[3].lower()
+        unit_ml = MILLILITRES.get(unit, unit_ml)
+    else:
+        litres = LITRES.search(text)
+        if litres is None or not is_served:
+            return None
+        number = litres[1]
+    size_ml = round(_to_float(number) * unit_ml)
+    if 0 < size_ml <= MAX_ML:
+        return size_ml
+    return None
 
 
 def _to_float(number: str) -> float:
@@ -122,9 +133,11 @@ def _count_bottles(text: str) -> int:
     numbers: list[str | None] = []
     size = SIZE.search(text)
     if size:
-        numbers.append(size[1])
+        count_before_size = size[1]
+        numbers.append(count_before_size)
     count = COUNT.search(text)
     if count:
+        # Each group has the number of one way to write it.
         numbers += count.groups()
     for number in numbers:
         if number:

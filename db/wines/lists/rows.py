@@ -1,7 +1,7 @@
 """Check the cells of a listed wine, and say what is wrong with them."""
 
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any, Final
 
@@ -36,8 +36,10 @@ ID: Final = pattern(r"\A[a-z0-9._-]{1,100}\z")
 """The id of a wine, such as "trimbach-riesling-2021"."""
 PLACEHOLDERS: Final = {"name": "a", "producer": "a", "country": "a", "style": "red"}
 """Valid cells that complete a row, to try whether one other cell can be read."""
-OFFER_FIELDS: Final = frozenset({"price", "currency", "in_stock"})
+OFFER_COLUMNS: Final = frozenset({"price", "currency", "in_stock"})
 """Columns that are about an offer of the wine, not about the wine."""
+OfferFields = dict[str, object]
+"""The values of an offer by the fields of `Offer`, as yet unchecked."""
 
 
 def _check_id(text: str) -> str:
@@ -92,7 +94,8 @@ class ListRow(Wine):
                 values[field] = cell
         if "id" not in values:
             values["id"] = make_id(cells)
-        colour = read_colour(cells.get("colour") or cells.get("style", ""))
+        colour_cell = cells.get("colour") or cells.get("style", "")
+        colour = read_colour(colour_cell)
         # An unknown word in the column of colours is kept, so that it is reported as a problem.
         if "colour" in cells or colour in set(Colour):
             values["colour"] = colour
@@ -105,7 +108,9 @@ def make_id(cells: Mapping[str, str]) -> str:
     An id has only Latin letters. If the title has others, its checksum tells the wine from others.
     Return "" if the cells have no title.
     """
-    title = normalize(f"{cells.get('producer', '')} {cells.get('name', '')}")
+    producer = cells.get("producer", "")
+    name = cells.get("name", "")
+    title = normalize(f"{producer} {name}")
     if not title:
         return ""
     parts: list[str] = []
@@ -113,14 +118,20 @@ def make_id(cells: Mapping[str, str]) -> str:
     if slug:
         parts.append(slug)
     if not title.isascii():
-        parts.append(f"{zlib.crc32(title.encode()):08x}")
+        checksum = zlib.crc32(title.encode())
+        parts.append(f"{checksum:08x}")
     year = cells.get("vintage", "").removesuffix(".0")
-    parts.append(year if year.isdecimal() else "nv")
+    if year.isdecimal():
+        parts.append(year)
+    else:
+        parts.append("nv")
     return "-".join(parts)
 
 
 def check_listed(
-    listed: ListedWine, cells: Mapping[str, str], currency: Currency | None
+    listed: ListedWine,
+    cells: Mapping[str, str],
+    currency: Currency | None,
 ) -> Wine:
     """Return the wine of a row. `cells` are its cells, with what was derived.
 
@@ -134,34 +145,37 @@ def check_listed(
 
 
 def parse_cells(
-    cells: Mapping[str, str], offers: list[dict[str, object]] | None = None
+    cells: Mapping[str, str],
+    offers: Sequence[OfferFields],
 ) -> Wine:
     """Return the wine of a row. `cells` are by field, `offers` are its offers as already read.
+
+    Without offers, the wine is sold as a bottle of unknown price.
 
     Raises:
         ValidationError: a cell is unreadable, or the name is missing.
     """
-
     values: dict[str, object] = {"producer": "", "country": ""}
     for field, cell in cells.items():
-        if field not in OFFER_FIELDS:
+        if field not in OFFER_COLUMNS:
             values[field] = cell
-    values["offers"] = offers or [{}]
+    values["offers"] = list(offers) or [{}]
     row = ListRow.model_validate(values)
     return Wine.model_validate(row.model_dump())
 
 
-def read_offer(
-    offer: OfferCells, currency: Currency | None = None
-) -> dict[str, object]:
-    """Return the fields of an offer. Those that the file does not tell are left out."""
-    fields: dict[str, object] = {"kind": offer.kind, "size_ml": offer.size_ml}
-    known_currency = (
-        find_currency(offer.price) or find_currency(offer.currency) or currency
-    )
+def read_offer(offer: OfferCells, currency: Currency | None = None) -> OfferFields:
+    """Return the fields of an offer. Those that the file does not tell are left out.
+
+    `currency` is the currency of prices that name none, or None if it is not known.
+    """
+    fields: OfferFields = {"kind": offer.kind, "size_ml": offer.size_ml}
+    stated_currency = find_currency(offer.price) or find_currency(offer.currency)
+    known_currency = stated_currency or currency
     if known_currency:
         fields["currency"] = known_currency
     elif offer.currency:
+        # An unknown currency is kept, so that it is reported as a problem.
         fields["currency"] = offer.currency.upper()
     if offer.price:
         fields["price"] = read_number(offer.price)
@@ -177,16 +191,19 @@ def read_offer(
 
 def is_readable(field: str, cell: str) -> bool:
     """Return whether a cell can be read as a field of a wine or of its offer."""
+    cells = dict(PLACEHOLDERS)
+    offer = OfferCells()
+    match field:
+        case "price":
+            offer = OfferCells(price=cell)
+        case "currency":
+            offer = OfferCells(currency=cell)
+        case "in_stock":
+            offer = OfferCells(stock=cell)
+        case _:
+            cells[field] = cell
     try:
-        match field:
-            case "price":
-                parse_cells(PLACEHOLDERS, [read_offer(OfferCells(price=cell))])
-            case "currency":
-                parse_cells(PLACEHOLDERS, [read_offer(OfferCells(currency=cell))])
-            case "in_stock":
-                parse_cells(PLACEHOLDERS, [read_offer(OfferCells(stock=cell))])
-            case _:
-                parse_cells({**PLACEHOLDERS, field: cell})
+        parse_cells(cells, [read_offer(offer)])
     except ValidationError:
         return False
     return True
@@ -195,17 +212,21 @@ def is_readable(field: str, cell: str) -> bool:
 def find_problems(line: int, error: ValidationError) -> Iterator[Problem]:
     """Yield what is wrong with the cells of a row."""
     for detail in error.errors(include_url=False):
+        column = ""
         # The place of an error is a path such as ("offers", 0, "price"): the last name counts.
-        names = [part for part in detail["loc"] if isinstance(part, str)]
-        column = names[-1] if names else ""
-        value = "" if detail["type"] == "missing" else str(detail["input"])
-        yield Problem(_kind_of_problem(detail), line, column, value)
+        for part in detail["loc"]:
+            if isinstance(part, str):
+                column = part
+        if detail["type"] == "missing":
+            yield Problem("is empty", line, column)
+        else:
+            value = str(detail["input"])
+            yield Problem(_kind_of_problem(detail), line, column, value)
 
 
 def _kind_of_problem(detail: Any) -> str:
     """Return what is wrong with a cell, in the words of a report."""
-    if detail["type"] == "missing":
-        return "is empty"
+    message = str(detail["msg"])
     if detail["type"] == "value_error":
-        return str(detail["msg"]).removeprefix("Value error, ")
-    return str(detail["msg"]).removeprefix("Input ")
+        return message.removeprefix("Value error, ")
+    return message.removeprefix("Input ")

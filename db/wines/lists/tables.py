@@ -27,6 +27,7 @@ MAX_CELL_CHARS: Final = 20_000
 MIN_SECTION_COLUMNS: Final = 3
 """In a table with fewer columns, a row with a single filled cell is not a heading."""
 WORKBOOK_SIGNATURE: Final = b"PK\x03\x04"
+"""The first bytes of a workbook, which is a ZIP file."""
 PAGES_REASON: Final = (
     "which holds the look of a page and no table. Export the list as CSV or as a workbook from the "
     "program that made it, or set VISION_MODEL, which reads it"
@@ -110,7 +111,8 @@ def read_tables(data: bytes) -> ReadTables:
         rows = _parse_csv(text, delimiter)
     except Unreadable as error:
         raise CatalogueFileError(Problem(str(error))) from None
-    return ReadTables([_make_table("", rows)], encoding)
+    table = _make_table("", rows)
+    return ReadTables([table], encoding)
 
 
 def _read_workbook(data: bytes) -> ReadTables:
@@ -122,19 +124,22 @@ def _read_workbook(data: bytes) -> ReadTables:
     sheets: dict[str, NumberedRows] = {}
     headers: dict[str, Header] = {}
     for name, rows in read_sheets(data).items():
-        sheets[name] = list(enumerate(rows, start=1))
-        headers[name] = _find_header(sheets[name])
-    most_known = max([header.known for header in headers.values()], default=0)
+        numbered_rows: NumberedRows = list(enumerate(rows, start=1))
+        sheets[name] = numbered_rows
+        headers[name] = _find_header(numbered_rows)
+    known_counts = [header.known for header in headers.values()]
+    most_known = max(known_counts, default=0)
     tables: list[Table] = []
     other_sheets: list[str] = []
-    for name, numbered in sheets.items():
+    for name, numbered_rows in sheets.items():
         header = headers[name]
         is_current = OLD_SHEETS.isdisjoint(normalize(name).split())
         is_like_best = header.known > 1 and 2 * header.known >= most_known
-        sells = count_offers(header.cells) > 1
-        if is_current and (is_like_best or sells):
-            tables.append(_make_table(name, numbered))
-        elif any(any(cells) for _, cells in numbered):
+        has_offers = count_offers(header.cells) > 1
+        if is_current and (is_like_best or has_offers):
+            table = _make_table(name, numbered_rows)
+            tables.append(table)
+        elif any(any(cells) for _, cells in numbered_rows):
             other_sheets.append(name)
     return ReadTables(tables, "a workbook", other_sheets)
 
@@ -144,33 +149,42 @@ def _find_delimiter(text: str) -> str:
     start = text[:HEADER_SEARCH_CHARS]
 
     def count_known(delimiter: str) -> int:
-        reader = csv.reader(io.StringIO(start), delimiter=delimiter)
-        return _find_header(enumerate(reader, start=1)).known
+        rows = csv.reader(io.StringIO(start), delimiter=delimiter)
+        header = _find_header(enumerate(rows, start=1))
+        return header.known
 
     return max(DELIMITERS, key=count_known)
 
 
-def _parse_csv(text: str, delimiter: str) -> list[tuple[int, list[str]]]:
+def _parse_csv(text: str, delimiter: str) -> NumberedRows:
     """Return the rows of a CSV file. The number of a row is that of its last line."""
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    # The reader of CSV must see the line ends as they are, because a cell may contain some.
+    file = io.StringIO(text, newline="")
+    reader = csv.reader(file, delimiter=delimiter, strict=True)
+    rows: list[tuple[int, Sequence[str]]] = []
     try:
-        return [(reader.line_num, row) for row in take_rows(reader)]
+        for row in take_rows(reader):
+            rows.append((reader.line_num, row))
     except csv.Error as error:
         problem = Problem(f"is not CSV: {error}", reader.line_num)
         # The file ends within quotation marks.
         if "unexpected end of data" in str(error):
             problem = Problem(CUT_OFF)
         raise CatalogueFileError(problem) from None
+    return rows
 
 
 def _find_header(rows: Iterable[tuple[int, Sequence[str]]]) -> Header:
     """Return the first row with the most known column names, among the first rows."""
     header: Header | None = None
-    for index, (_, cells) in enumerate(islice(rows, HEADER_SEARCH_ROWS)):
+    first_rows = islice(rows, HEADER_SEARCH_ROWS)
+    for index, (_, cells) in enumerate(first_rows):
         known = count_known_titles(cells)
         if header is None or known > header.known:
             header = Header(index, cells, known)
-    return header or Header()
+    if header is None:
+        return Header()
+    return header
 
 
 def _make_table(name: str, rows: NumberedRows) -> Table:
@@ -182,7 +196,8 @@ def _make_table(name: str, rows: NumberedRows) -> Table:
     headings = _find_heading_above(rows, header.index)
     is_after_heading = bool(headings)
     table_rows: list[Row] = []
-    for line, cells in rows[header.index + 1 :]:
+    rows_below = rows[header.index + 1 :]
+    for line, cells in rows_below:
         cleaned = _clean(cells)
         if not any(cleaned) or cleaned == titles:
             continue
@@ -203,9 +218,12 @@ def _find_heading_above(rows: NumberedRows, header: int) -> tuple[str, ...]:
         return ()
     _, cells = rows[header - 1]
     filled = tuple(filter(None, _clean(cells)))
-    if len(filled) == 1 and len(filled[0]) <= MAX_HEADING_CHARS:
-        return filled
-    return ()
+    if len(filled) != 1:
+        return ()
+    (heading,) = filled
+    if len(heading) > MAX_HEADING_CHARS:
+        return ()
+    return (heading,)
 
 
 def _read_heading(cells: Sequence[str], titles: Sequence[str]) -> str:
@@ -220,11 +238,11 @@ def _read_heading(cells: Sequence[str], titles: Sequence[str]) -> str:
         return ""
     (heading,) = other_than_titles
     if len(filled) == 1:
-        is_heading = sum(map(bool, titles)) >= MIN_SECTION_COLUMNS
+        column_count = sum(map(bool, titles))
     else:
         # All other cells repeat the names of the columns.
-        is_heading = len(filled) >= MIN_SECTION_COLUMNS
-    if not is_heading or len(heading) > MAX_HEADING_CHARS:
+        column_count = len(filled)
+    if column_count < MIN_SECTION_COLUMNS or len(heading) > MAX_HEADING_CHARS:
         return ""
     if not any(map(str.isalpha, heading)):
         return ""
@@ -235,6 +253,9 @@ def _clean(cells: Iterable[str]) -> tuple[str, ...]:
     """Return the cells, each on one line, without invisible characters, and cut if it is long."""
     cleaned: list[str] = []
     for cell in cells:
-        visible = strip_invisible(cut(cell, MAX_CELL_CHARS)).strip("\ufeff \t")
-        cleaned.append(" ".join(visible.split()))
+        shortened = cut(cell, MAX_CELL_CHARS)
+        visible = strip_invisible(shortened)
+        # A byte order mark stands before the first cell of many files.
+        words = visible.strip("\ufeff \t").split()
+        cleaned.append(" ".join(words))
     return tuple(cleaned)

@@ -199,10 +199,11 @@ def find_producer(title: str) -> str:
     if len(parts) == 1:
         return _find_producer_in_part(title.split())
     with_producer_word = [part for part in parts if _has_producer_word(part)]
+    if len(with_producer_word) == 1:
+        return with_producer_word[0]
     without_fact = [part for part in parts if not find_facts(part)]
-    for candidates in (with_producer_word, without_fact):
-        if len(candidates) == 1:
-            return candidates[0]
+    if len(without_fact) == 1:
+        return without_fact[0]
     return ""
 
 

@@ -5,7 +5,7 @@ could not read is reported.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from agent.sommelier.attachment import ReadWine
@@ -37,24 +37,37 @@ def read_pages(pages: Sequence[ListPage]) -> Reading:
     listed: list[ListedWine] = []
     problems: list[Problem] = []
     for number, page in enumerate(pages, start=1):
-        listed += [_to_listed_wine(wine, number) for wine in page.wines]
+        for wine in page.wines:
+            listed.append(_to_listed_wine(wine, number))
         if not page.is_read:
-            problems.append(Problem("of this number could not be read", number, "page"))
+            problem = Problem("of this number could not be read", number, "page")
+            problems.append(problem)
         if page.unreadable:
-            problem = Problem("lines of this page could not be read", number, "page")
-            problems.append(replace(problem, value=str(page.unreadable)))
+            problem = Problem(
+                "lines of this page could not be read",
+                line=number,
+                column="page",
+                value=str(page.unreadable),
+            )
+            problems.append(problem)
     return Reading(
-        profile=READ_BY_MODEL, listed=tuple(listed), problems=tuple(problems)
+        profile=READ_BY_MODEL,
+        listed=tuple(listed),
+        problems=tuple(problems),
     )
 
 
 def _to_listed_wine(wine: ReadWine, page: int) -> ListedWine:
     """Return a wine that a model has read on a page as a wine of a list."""
-    title = split_title(wine.name or wine.producer or wine.line, wine.producer)
+    full_name = wine.name or wine.producer or wine.line
+    title = split_title(full_name, wine.producer)
+    vintage = title.vintage
+    if wine.vintage:
+        vintage = str(wine.vintage)
     cells = {
         "producer": title.producer,
         "name": title.name or wine.name or wine.producer,
-        "vintage": str(wine.vintage) if wine.vintage else title.vintage,
+        "vintage": vintage,
         "region": wine.region,
         "style": wine.style or "",
     }
@@ -72,15 +85,28 @@ def _to_listed_wine(wine: ReadWine, page: int) -> ListedWine:
 def _read_offers(wine: ReadWine) -> Iterator[OfferCells]:
     """Yield what the line sells, a bottle unless it says otherwise, and then the glass."""
     currency = wine.currency or ""
-    if wine.price is not None or wine.glass_price is None:
-        price = "" if wine.price is None else f"{wine.price:.2f}"
+    is_only_by_glass = wine.price is None and wine.glass_price is not None
+    if not is_only_by_glass:
         packing = read_packing(wine.line)
         # If the line names a glass, that is what `glass_price` is for.
         if packing is None or packing.kind is OfferKind.GLASS:
             packing = Packing(OfferKind.BOTTLE)
         yield OfferCells(
-            kind=packing.kind, size_ml=packing.size_ml, price=price, currency=currency
+            kind=packing.kind,
+            size_ml=packing.size_ml,
+            price=_write_price(wine.price),
+            currency=currency,
         )
     if wine.glass_price is not None:
-        price = f"{wine.glass_price:.2f}"
-        yield OfferCells(kind=OfferKind.GLASS, price=price, currency=currency)
+        yield OfferCells(
+            kind=OfferKind.GLASS,
+            price=_write_price(wine.glass_price),
+            currency=currency,
+        )
+
+
+def _write_price(price: float | None) -> str:
+    """Return a price as a cell, or "" if it is unknown."""
+    if price is None:
+        return ""
+    return f"{price:.2f}"

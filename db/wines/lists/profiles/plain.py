@@ -8,10 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from agent.sommelier.vocabulary import normalize
+from agent.sommelier.vocabulary import OfferKind, normalize
 from agent.sommelier.wine import wine_fields
 from db.wines.lists.cells import ABSENT, find_currency, is_number
 from db.wines.lists.columns import (
+    Rows,
     drop_empty,
     filled_cells,
     match_columns,
@@ -32,6 +33,7 @@ MIN_PRICE_SHARE: Final = 0.5
 """The share of a column's cells that must be prices if its name is that of an offer."""
 MORE_OF_NAME: Final = "more of the name"
 """Stands for the field of a second column with words but without a title."""
+BOTTLE: Final = Packing(OfferKind.BOTTLE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,7 @@ def read_plain(tables: Sequence[Table]) -> Reading:
     """
     listed: list[ListedWine] = []
     problems: list[Problem] = []
-    named: list[tuple[str, str]] = []
+    columns_read_as: list[tuple[str, str]] = []
     headings: list[str] = []
     left_out: list[LeftOut] = []
     for table in tables:
@@ -62,7 +64,7 @@ def read_plain(tables: Sequence[Table]) -> Reading:
         if "name" not in columns.fields:
             left_out.append(LeftOut(0, table.name, NO_LIST))
             continue
-        named += _name_columns(table, columns)
+        columns_read_as += _name_columns(table, columns)
         headings.append(table.name)
         for row, clues in _rows_with_clues(table, columns):
             headings += row.headings
@@ -71,7 +73,7 @@ def read_plain(tables: Sequence[Table]) -> Reading:
                 problems.append(problem)
             else:
                 listed.append(_list_wine(row, columns, clues))
-    if not named:
+    if not columns_read_as:
         known = ", ".join(_column_fields())
         reason = f"no column for: name. Columns may be called: {known}"
         raise CatalogueFileError(Problem(reason, line=1))
@@ -80,7 +82,7 @@ def read_plain(tables: Sequence[Table]) -> Reading:
         listed=tuple(_join_sizes(listed)),
         left_out=tuple(left_out),
         problems=tuple(problems),
-        columns=tuple(dict.fromkeys(named)),
+        columns=tuple(dict.fromkeys(columns_read_as)),
         headings=tuple(dict.fromkeys(filter(None, headings))),
     )
 
@@ -105,8 +107,10 @@ def _find_columns(table: Table) -> Columns:
     offers = _find_offer_columns(table, rows)
     titles = list(table.titles)
     for index in offers:
+        # A column of prices has no field.
         titles[index] = ""
-    matched = match_columns(titles, rows, [*_column_fields(), "size"], is_readable)
+    possible = [*_column_fields(), "size"]
+    matched = match_columns(titles, rows, possible, is_readable)
     if "name" not in matched:
         for index, title in enumerate(titles):
             if not matched[index] and find_facts(title):
@@ -122,9 +126,7 @@ def _find_columns(table: Table) -> Columns:
     return Columns(tuple(matched), offers, currency)
 
 
-def _match_untitled(
-    matched: list[str], titles: Sequence[str], rows: Sequence[Sequence[str]]
-) -> None:
+def _match_untitled(matched: list[str], titles: Sequence[str], rows: Rows) -> None:
     """Set the columns of names in `matched`, if the table is like "| | 0,1 l | 0,75 l".
 
     Here the columns with words but without a title have the names.
@@ -145,9 +147,7 @@ def _column_fields() -> list[str]:
     return [name for name, field in wine_fields().items() if field.has_column]
 
 
-def _find_offer_columns(
-    table: Table, rows: Sequence[Sequence[str]]
-) -> dict[int, Packing]:
+def _find_offer_columns(table: Table, rows: Rows) -> dict[int, Packing]:
     """Return the offers whose prices a column has: "Glas 0,1l (EUR)", by the column's index."""
     found: dict[int, Packing] = {}
     for index, title in enumerate(table.titles):
@@ -158,31 +158,34 @@ def _find_offer_columns(
         for cell in sample_column(rows, index):
             if cell.lower() not in ABSENT:
                 cells.append(cell)
-        price_count = sum(map(is_number, cells))
-        if price_count and price_count >= MIN_PRICE_SHARE * len(cells):
+        prices = [cell for cell in cells if is_number(cell)]
+        if prices and len(prices) >= MIN_PRICE_SHARE * len(cells):
             found[index] = packing
     return found
 
 
 def _names_only_packing(title: str) -> bool:
     """Return whether the name of a column has only a size and a kind such as "Glas"."""
-    ignored = load_words()["ignored"]
-    without_size = LITRES.sub(" ", SIZE.sub(" ", title))
+    words = load_words()
+    ignored = words["ignored"]["words"] | words["ignored"]["price_words"]
+    without_units = SIZE.sub(" ", title)
+    without_size = LITRES.sub(" ", without_units)
     telling: list[str] = []
     for word in normalize(without_size).split():
-        if word not in ignored["words"] and word not in ignored["price_words"]:
+        if word not in ignored:
             telling.append(word)
     if not telling:
         return True
     kind = " ".join(telling)
-    return any(kind in names for names in load_words()["kinds"].values())
+    return any(kind in names for names in words["kinds"].values())
 
 
 def _name_columns(table: Table, columns: Columns) -> Iterator[tuple[str, str]]:
     """Yield the name of each column, with what it is read as."""
     for index, title in enumerate(table.titles):
-        if index in columns.offers:
-            yield title, f"price: {columns.offers[index].kind}"
+        packing = columns.offers.get(index)
+        if packing is not None:
+            yield title, f"price: {packing.kind}"
         elif title:
             yield title, columns.fields[index]
 
@@ -211,7 +214,8 @@ def _rows_with_clues(
 
 def _title_of_names(table: Table, columns: Columns) -> list[str]:
     """Return the title of the column of names, if it names a style or a place."""
-    title = table.titles[columns.fields.index("name")]
+    name_index = columns.fields.index("name")
+    title = table.titles[name_index]
     if find_facts(title):
         return [title]
     return []
@@ -233,8 +237,9 @@ class _Nesting:
             kind = _kind_of_heading(heading)
             if kind in self._inner:
                 kinds = list(self._inner)
-                for inner in kinds[kinds.index(kind) :]:
-                    del self._inner[inner]
+                start = kinds.index(kind)
+                for replaced in kinds[start:]:
+                    del self._inner[replaced]
             self._inner[kind] = heading
 
     @property
@@ -262,14 +267,16 @@ def _list_wine(row: Row, columns: Columns, clues: Sequence[str]) -> ListedWine:
         fields[index] = ""
     cells = filled_cells(fields, row.cells)
     size = cells.pop("size", "")
-    offers = list(_read_offers(row, columns, cells, size))
-    full_name = cells.get("name", "")
-    more = cells.pop(MORE_OF_NAME, "")
-    if full_name and more:
-        full_name = f"{full_name} - {more}"
+    more_of_name = cells.pop(MORE_OF_NAME, "")
+    offers = _read_offers(row, columns, cells, size)
+    name_parts = [cells.get("name", ""), more_of_name]
+    full_name = " - ".join(filter(None, name_parts))
     given_producer = cells.get("producer", "")
-    title = split_title(full_name or more, given_producer)
-    own = {"name": title.name, "vintage": cells.get("vintage") or title.vintage}
+    title = split_title(full_name, given_producer)
+    own = {
+        "name": title.name,
+        "vintage": cells.get("vintage") or title.vintage,
+    }
     derived: tuple[str, ...] = ()
     if "producer" not in columns.fields:
         own["producer"] = title.producer
@@ -296,26 +303,23 @@ def _read_offers(
     """
     stock = cells.get("in_stock", "")
     currency = cells.get("currency", "") or columns.currency
-    has_offer = False
+    packed_prices: list[tuple[Packing, str]] = []
     for index, packing in columns.offers.items():
-        if index >= len(row.cells) or row.cells[index].lower() in ABSENT:
-            continue
-        has_offer = True
+        # A row may have fewer cells than the header.
+        if index < len(row.cells) and row.cells[index].lower() not in ABSENT:
+            packed_prices.append((packing, row.cells[index]))
+    price = cells.get("price", "")
+    if price or not packed_prices:
+        packing = read_packing(size) or read_packing(cells.get("name", "")) or BOTTLE
+        packed_prices.append((packing, price))
+    for packing, price in packed_prices:
         yield OfferCells(
             kind=packing.kind,
             size_ml=packing.size_ml,
-            price=_known_price(row.cells[index]),
+            price=_known_price(price),
             currency=currency,
             stock=stock,
         )
-    price = cells.get("price", "")
-    if has_offer and not price:
-        return
-    offer = OfferCells(price=_known_price(price), currency=currency, stock=stock)
-    sold = read_packing(size) or read_packing(cells.get("name", ""))
-    if sold:
-        offer = replace(offer, kind=sold.kind, size_ml=sold.size_ml)
-    yield offer
 
 
 def _known_price(cell: str) -> str:
@@ -331,15 +335,17 @@ def _join_sizes(listed: Sequence[ListedWine]) -> list[ListedWine]:
     for wine in listed:
         wine_id = wine.cells.get("id") or make_id(wine.cells)
         vintage = wine.cells.get("vintage", "")
-        first = joined.get((wine_id, vintage))
+        key = (wine_id, vintage)
+        first = joined.get(key)
         if first is None:
-            joined[wine_id, vintage] = wine
+            joined[key] = wine
         elif _sold_sizes(first).isdisjoint(_sold_sizes(wine)):
             offers = (*first.offers, *wine.offers)
-            joined[wine_id, vintage] = replace(first, offers=offers)
+            joined[key] = replace(first, offers=offers)
         else:
             # The wine is in the list twice. Both stay, so that the check of the wines reports it.
-            joined[f"{wine_id} at line {wine.line}", vintage] = wine
+            key_of_copy = (f"{wine_id} at line {wine.line}", vintage)
+            joined[key_of_copy] = wine
     return list(joined.values())
 
 

@@ -4,6 +4,7 @@ All rows of a product have its handle, which is its id. The first row describes 
 row has a variant, a picture, or both. A variant is an offer of the wine, or a vintage of it.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
@@ -69,9 +70,10 @@ class Product:
             return "not published"
         if self.cells.get("is_gift_card", "").lower() in TRUE_WORDS:
             return "a gift card"
-        # "Food > Wine" is "Wine".
-        category = self.cells.get("category", "").rpartition(">")[2]
-        kinds = [self.cells.get("type", ""), category]
+        category = self.cells.get("category", "")
+        # The innermost category counts: "Wine" of "Food > Wine".
+        _, _, innermost = category.rpartition(">")
+        kinds = [self.cells.get("type", ""), innermost]
         others = [self.cells.get("title", ""), *self.tags]
         return find_reason_not_wine(kinds, others)
 
@@ -121,9 +123,13 @@ def _group_rows(
         if not handle:
             continue
         if handle not in products:
-            facts = {name: row.cells[index] for index, name in metafields.items()}
+            facts: dict[str, str] = {}
+            for index, name in metafields.items():
+                facts[name] = row.cells[index]
             products[handle] = Product(row.line, cells, facts)
-        if "tracker" in columns and "tracker" not in cells:  # nobody counts this one
+        has_no_tracker = "tracker" in columns and "tracker" not in cells
+        if has_no_tracker:
+            # Nobody counts the stock of this variant.
             cells.pop("stock", None)
         if "price" in cells:
             products[handle].variants.append(cells)
@@ -133,7 +139,8 @@ def _group_rows(
 def _list_wine(handle: str, product: Product, shop: str) -> Iterator[ListedWine]:
     """Yield the wine of a product, or a wine for each vintage if its variants have several."""
     cells = product.cells
-    facts, prose = split_facts(html_to_text(cells.get("description", "")))
+    description = html_to_text(cells.get("description", ""))
+    facts, prose = split_facts(description)
     facts |= read_facts(product.metafields.items())
     facts |= _read_tags(product.tags)
     vendor = cells.get("vendor", "")
@@ -150,24 +157,31 @@ def _list_wine(handle: str, product: Product, shop: str) -> Iterator[ListedWine]
     }
     size = facts.pop("size", "")
     packing = read_packing(size) or read_packing(cells.get("title", ""))
-    offers: dict[str, list[OfferCells]] = {}
-    for variant in product.variants or [cells]:
-        vintage = _find_vintage(variant, cells)
-        offers.setdefault(vintage, []).append(_make_offer(variant, product, packing))
-    return list_vintages(
-        ShopWine(
-            line=product.line,
-            id=handle,
-            cells=facts | drop_empty(own),
-            offers=offers,
-            clues=(
-                cells.get("type", ""),
-                cells.get("category", ""),
-                ", ".join(product.tags),
-            ),
-            derived=title.derived_fields(producer),
-        )
+    wine = ShopWine(
+        line=product.line,
+        id=handle,
+        cells=facts | drop_empty(own),
+        offers=_list_offers(product, packing),
+        clues=(
+            cells.get("type", ""),
+            cells.get("category", ""),
+            ", ".join(product.tags),
+        ),
+        derived=title.derived_fields(producer),
     )
+    return list_vintages(wine)
+
+
+def _list_offers(
+    product: Product, packing: Packing | None
+) -> dict[str, list[OfferCells]]:
+    """Return the offers of each vintage of a product. `packing` is what the product says."""
+    offers: defaultdict[str, list[OfferCells]] = defaultdict(list)
+    for variant in product.variants or [product.cells]:
+        vintage = _find_vintage(variant, product.cells)
+        offer = _make_offer(variant, product, packing)
+        offers[vintage].append(offer)
+    return offers
 
 
 def _read_tags(tags: Sequence[str]) -> dict[str, str]:
@@ -180,7 +194,7 @@ def _read_tags(tags: Sequence[str]) -> dict[str, str]:
     return read_facts(pairs)
 
 
-def _options(variant: Cells, product: Cells) -> Iterator[tuple[str, str]]:
+def _list_options(variant: Cells, product: Cells) -> Iterator[tuple[str, str]]:
     """Yield the options of a variant, each as a name and a value.
 
     Only the first row of a product, whose cells are `product`, has the names.
@@ -193,9 +207,10 @@ def _options(variant: Cells, product: Cells) -> Iterator[tuple[str, str]]:
 
 def _find_vintage(variant: Cells, product: Cells) -> str:
     """Return the vintage that an option of a variant names, or ""."""
-    for name, value in _options(variant, product):
+    for name, value in _list_options(variant, product):
         if "vintage" in possible_fields(name):
-            return take_vintage(value)[1]
+            _, vintage = take_vintage(value)
+            return vintage
     return ""
 
 
@@ -206,11 +221,15 @@ def _make_offer(
 
     `packing` is what the product says. What an option of the variant says counts more.
     """
-    for name, value in _options(variant, product.cells):
+    for name, value in _list_options(variant, product.cells):
         if fact_field(name) != "vintage":
             packing = read_packing(value) or packing
     stock = variant.get("stock", "")
-    in_stock = not stock or (read_count(stock) or 0) > 0
-    if variant.get("sells_on", "").lower() in TRUE_WORDS:
-        in_stock = True
-    return make_offer(packing, variant.get("price", ""), stock, in_stock=in_stock)
+    count = read_count(stock) or 0
+    sells_on = variant.get("sells_on", "").lower() in TRUE_WORDS
+    return make_offer(
+        packing,
+        price=variant.get("price", ""),
+        stock=stock,
+        in_stock=count > 0 or sells_on or not stock,
+    )

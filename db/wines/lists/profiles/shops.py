@@ -70,11 +70,13 @@ def list_vintages(wine: ShopWine) -> Iterator[ListedWine]:
 
     The ids of these end with the year.
     """
+    has_several = len(wine.offers) > 1
     for vintage, offers in wine.offers.items():
         cells = dict(wine.cells)
         cells["id"] = wine.id
-        if len(wine.offers) > 1:
-            cells["id"] = f"{wine.id}-{vintage or 'nv'}"
+        if has_several:
+            year = vintage or "nv"
+            cells["id"] = f"{wine.id}-{year}"
         if vintage:
             cells["vintage"] = vintage
         yield ListedWine(
@@ -114,7 +116,8 @@ class ShopProfile(StrictModel):
 @cache
 def shop_profiles() -> Mapping[str, ShopProfile]:
     """Return the profiles of shop programs by the names of the programs."""
-    return read_toml(dict[str, ShopProfile], Path(__file__).with_name("profiles.toml"))
+    file = Path(__file__).with_name("profiles.toml")
+    return read_toml(dict[str, ShopProfile], file)
 
 
 def find_columns(table: Table, profile: ShopProfile) -> dict[str, int]:
@@ -131,18 +134,21 @@ def find_columns(table: Table, profile: ShopProfile) -> dict[str, int]:
 
 def is_export_of(table: Table, profile: ShopProfile) -> bool:
     """Return whether a table has the columns that the exports of a program have."""
-    return set(profile.signature) <= find_columns(table, profile).keys()
+    columns = find_columns(table, profile)
+    return all(field in columns for field in profile.signature)
 
 
 def read_cells(row: Row, columns: Mapping[str, int]) -> dict[str, str]:
     """Return the filled cells of a row by field, without addresses that are not https."""
     filled: dict[str, str] = {}
     for field, index in columns.items():
+        # A row may have fewer cells than the header.
         if index >= len(row.cells) or not row.cells[index]:
             continue
         cell = row.cells[index]
         # Some old shops have http addresses. Their wines are listed without pictures and links.
-        if field not in ADDRESS_FIELDS or cell.startswith("https://"):
+        is_usable = field not in ADDRESS_FIELDS or cell.startswith("https://")
+        if is_usable:
             filled[field] = cell
     return filled
 
@@ -170,7 +176,8 @@ def find_metafields(table: Table) -> dict[int, str]:
         if metafield is None:
             continue
         full_name = metafield[1] or metafield[2]
-        name = full_name.rpartition(".")[2]
+        # The name of "wine.grape" is "grape".
+        _, _, name = full_name.rpartition(".")
         if fact_field(name):
             found[index] = name
     return found
@@ -208,8 +215,8 @@ def split_facts(text: str) -> tuple[dict[str, str], str]:
             facts.append((name, value.strip()))
         else:
             prose.append(line)
-    one_line = " ".join(" ".join(prose).split())
-    return read_facts(facts), one_line
+    words = " ".join(prose).split()
+    return read_facts(facts), " ".join(words)
 
 
 def make_note(prose: str) -> str:
@@ -236,12 +243,14 @@ class _TextParser(HTMLParser):
         super().__init__(convert_charrefs=True)
         self.parts: list[str] = []
         self._hidden = 0
+        """How many hidden tags are open."""
 
     def handle_starttag(
         self, tag: str, attrs: Sequence[tuple[str, str | None]]
     ) -> None:
         """Begin a line if a block begins. Collect nothing within scripts."""
-        self._hidden += tag in HIDDEN_TAGS
+        if tag in HIDDEN_TAGS:
+            self._hidden += 1
         if tag in BLOCK_TAGS:
             self.parts.append("\n")
 
@@ -298,7 +307,7 @@ def find_shop_vendor(vendors: Sequence[str]) -> str:
     """Return the vendor of nearly all products, or "". It is the shop, not a producer of wine."""
     if len(vendors) < MIN_SHARED_VENDORS:
         return ""
-    ((commonest, count),) = Counter(vendors).most_common(1)
+    [(commonest, count)] = Counter(vendors).most_common(1)
     if count > SHARED_VENDOR_SHARE * len(vendors):
         return commonest
     return ""

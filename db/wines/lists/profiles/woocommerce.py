@@ -4,6 +4,7 @@ A product may have variations, which are rows of their own. A variation names th
 parent, by the article number or as `id:42`. It is an offer of the wine, or a vintage of it.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
 from itertools import chain
@@ -62,8 +63,12 @@ class Product:
     @property
     def categories(self) -> list[str]:
         """Return the categories, such as "Wein > Rotwein > Piemont"."""
-        categories = self.cells.get("categories", "").split(",")
-        return [category.strip() for category in categories if category.strip()]
+        categories: list[str] = []
+        for text in self.cells.get("categories", "").split(","):
+            category = text.strip()
+            if category:
+                categories.append(category)
+        return categories
 
     def reason_to_leave_out(self) -> str:
         """Return why the product is not a wine for sale, or "" if it is one."""
@@ -112,19 +117,20 @@ def read_woocommerce(table: Table) -> Reading:
 
 def _find_attributes(table: Table) -> list[tuple[int, int]]:
     """Return the indices of the columns with the name and the value of each attribute."""
-    names: dict[str, int] = {}
-    values: dict[str, int] = {}
+    name_columns: dict[str, int] = {}
+    value_columns: dict[str, int] = {}
     for index, title in enumerate(table.titles):
         name = ATTRIBUTE_NAME.match(title)
         if name:
-            names[name[1]] = index
+            name_columns[name[1]] = index
         value = ATTRIBUTE_VALUE.match(title)
         if value:
-            values[value[1]] = index
+            value_columns[value[1]] = index
     columns: list[tuple[int, int]] = []
-    for number, index in names.items():
-        if number in values:
-            columns.append((index, values[number]))
+    for number, name_index in name_columns.items():
+        value_index = value_columns.get(number)
+        if value_index is not None:
+            columns.append((name_index, value_index))
     return columns
 
 
@@ -145,14 +151,22 @@ def _read_attributes(
 
 def _join_variations(products: Sequence[Product]) -> list[Product]:
     """Return the products with their variations. A variation without a parent is left out."""
-    variations = [product for product in products if "variation" in product.kinds]
-    parents = [product for product in products if "variation" not in product.kinds]
+    variations: list[Product] = []
+    parents: list[Product] = []
+    for product in products:
+        if "variation" in product.kinds:
+            variations.append(product)
+        else:
+            parents.append(product)
     parents_by_name: dict[str, Product] = {}
     for product in parents:
-        parents_by_name[product.cells.get("sku", "")] = product
-        parents_by_name[f"id:{product.cells.get('id', '')}"] = product
+        article_number = product.cells.get("sku", "")
+        product_id = product.cells.get("id", "")
+        parents_by_name[article_number] = product
+        parents_by_name[f"id:{product_id}"] = product
     for variation in variations:
-        parent = parents_by_name.get(variation.cells.get("parent", ""))
+        parent_name = variation.cells.get("parent", "")
+        parent = parents_by_name.get(parent_name)
         if parent:
             parent.variations.append(variation)
     return parents
@@ -161,8 +175,10 @@ def _join_variations(products: Sequence[Product]) -> list[Product]:
 def _list_wine(product: Product) -> Iterator[ListedWine]:
     """Yield the wine of a product, or a wine for each vintage if its variations have several."""
     cells = product.cells
-    described, prose = split_facts(html_to_text(cells.get("description", "")))
-    _, short = split_facts(html_to_text(cells.get("short_description", "")))
+    description = html_to_text(cells.get("description", ""))
+    described, prose = split_facts(description)
+    short_description = html_to_text(cells.get("short_description", ""))
+    _, short_prose = split_facts(short_description)
     facts = described | read_facts(_own_attributes(product))
     first_brand, _, _ = cells.get("brand", "").partition(",")
     producer = facts.pop("producer", "") or first_brand
@@ -170,34 +186,45 @@ def _list_wine(product: Product) -> Iterator[ListedWine]:
     title = split_title(name, producer)
     size = facts.pop("size", "")
     packing = read_packing(size) or read_packing(name)
+    first_image, _, _ = cells.get("image", "").partition(",")
     own = {
         "name": title.name,
         "producer": title.producer,
         "vintage": title.vintage or facts.get("vintage", ""),
-        "notes": make_note(short or prose),
-        "image": cells.get("image", "").partition(",")[0],
+        "notes": make_note(short_prose or prose),
+        "image": first_image,
         "link": cells.get("link", ""),
     }
-    offers: dict[str, list[OfferCells]] = {}
+    wine = ShopWine(
+        line=product.line,
+        id=cells.get("sku") or cells.get("id", ""),
+        cells=facts | own,
+        offers=_list_offers(product, packing),
+        clues=(*product.categories, cells.get("tags", "")),
+        derived=title.derived_fields(producer),
+    )
+    return list_vintages(wine)
+
+
+def _list_offers(
+    product: Product, packing: Packing | None
+) -> dict[str, list[OfferCells]]:
+    """Return the offers of each vintage of a product.
+
+    `packing` is what the product says. What an attribute of a variation says counts more.
+    """
     if not product.variations:
-        offers[""] = [_make_offer(product, packing)]
+        return {"": [_make_offer(product, packing)]}
+    offers: defaultdict[str, list[OfferCells]] = defaultdict(list)
     for variation in product.variations:
         own_packing = packing
         for name, value in variation.attributes:
             if fact_field(name) != "vintage":
                 own_packing = read_packing(value) or own_packing
+        vintage = _find_vintage(variation)
         offer = _make_offer(variation, own_packing)
-        offers.setdefault(_find_vintage(variation), []).append(offer)
-    return list_vintages(
-        ShopWine(
-            line=product.line,
-            id=cells.get("sku") or cells.get("id", ""),
-            cells=facts | own,
-            offers=offers,
-            clues=(*product.categories, cells.get("tags", "")),
-            derived=title.derived_fields(producer),
-        )
-    )
+        offers[vintage].append(offer)
+    return offers
 
 
 def _own_attributes(product: Product) -> Attributes:
@@ -220,7 +247,8 @@ def _find_vintage(variation: Product) -> str:
     """Return the vintage that an attribute of a variation names, or ""."""
     for name, value in variation.attributes:
         if fact_field(name) == "vintage":
-            return take_vintage(value)[1]
+            _, vintage = take_vintage(value)
+            return vintage
     return ""
 
 
@@ -250,8 +278,8 @@ def _read_date(text: str) -> date | None:
     found = ISO_DATE.match(text)
     if found is None:
         return None
+    year, month, day = map(int, found.groups())
     try:
-        year, month, day = map(int, found.groups())
         return date(year, month, day)
     except ValueError:
         return None
@@ -259,11 +287,11 @@ def _read_date(text: str) -> date | None:
 
 def _is_in_stock(cells: Cells) -> bool:
     """Return whether a product can be ordered: it is in stock, or the shop sells it anyway."""
-    is_in_stock = translate_word("words", cells.get("in_stock", "1"))
-    sells_on = cells.get("sells_on", "0")
-    if is_in_stock == "backorder" or sells_on not in ("0", ""):
+    stock_word = translate_word("words", cells.get("in_stock", "1"))
+    sells_on = cells.get("sells_on", "0") not in ("0", "")
+    if stock_word == "backorder" or sells_on:
         return True
-    if is_in_stock not in ("1", "yes"):
+    if stock_word not in ("1", "yes"):
         return False
     count = read_count(cells.get("stock", ""))
     return count is None or count > 0
