@@ -77,6 +77,7 @@ _CARD_NUMBER: Final = pattern(r"[0-9][0-9 -]{11,}[0-9]")
 _END_SYMBOLS: Final = ".:;,('?!`"
 """The characters that do not belong to an address at its end."""
 _CLOSERS: Final = {")": "(", "]": "[", "}": "{"}
+"""The brackets that do not belong to an address at its end if they were not opened in it."""
 
 
 def find_auto_links(text: str, limit: int | None = None) -> list[AutoLink]:
@@ -121,7 +122,7 @@ def _find_without_spaces(text: str) -> Iterator[AutoLink]:
 
 def _find_addresses(word: str) -> Iterator[AutoLink]:
     for symbol, form in _ADDRESSES:
-        if symbol not in word[:-1]:
+        if symbol not in word[:-1]:  # an address goes on after its symbol
             continue
         for match in form.finditer(word):
             start = _find_start(word, match.start())
@@ -135,41 +136,46 @@ def _find_marked(word: str) -> Iterator[AutoLink]:
     This is code instead of a pattern, because a text may have thousands of them.
     """
     for symbol, find_end in _MARKED.items():
+        kind: LinkKind = "address" if symbol == "@" else "tag"
         start = word.find(symbol)
         while start >= 0:
             end = find_end(word, start)
             if end > start:
-                kind: LinkKind = "tag"
-                if symbol == "@":
-                    kind = "address"
                 yield AutoLink(start, end, kind)
             start = word.find(symbol, max(end, start + 1))
 
 
+# Each of the following functions returns `start` if no name or tag begins there.
+
+
 def _end_of_name(word: str, start: int) -> int:
-    """Return the end of the user name whose @ is at `start`, or `start` if there is none."""
-    end = _skip(word, start + 1, _is_word)
+    """Return the end of the user name that begins with the @ at `start`."""
+    end = _skip(word, start + 1, _is_word_char)
     if end == start + 1:
         return start
     return end
 
 
 def _end_of_command(word: str, start: int) -> int:
-    before = word[max(0, start - 1) : start]
-    if before and (_is_word(before) or before in "/<>"):
+    """Return the end of the command that begins with the slash at `start`."""
+    char_before = word[max(0, start - 1) : start]
+    if char_before and (_is_word_char(char_before) or char_before in "/<>"):
         return start
     end = _skip(word, start + 1, _ASCII_WORD.__contains__)
     return _end_of_tag(word, start, end)
 
 
 def _end_of_hashtag(word: str, start: int) -> int:
-    end = _skip(word, start + 1, _is_hashtag_letter)
-    if not any(map(str.isalpha, word[start + 1 : end])):
+    """Return the end of the hashtag that begins with the # at `start`."""
+    end = _skip(word, start + 1, _is_hashtag_char)
+    has_letter = any(map(str.isalpha, word[start + 1 : end]))
+    if not has_letter:
         return start
     return _end_of_tag(word, start, end)
 
 
 def _end_of_cashtag(word: str, start: int) -> int:
+    """Return the end of the cashtag that begins with the $ at `start`."""
     end = _skip(word, start + 1, _CASHTAG_LETTERS.__contains__)
     if word.startswith(_CASHTAG_WITH_DIGIT, start + 1):
         end = start + 1 + len(_CASHTAG_WITH_DIGIT)
@@ -188,18 +194,20 @@ def _end_of_tag(word: str, start: int, end: int) -> int:
     return end
 
 
-def _skip(word: str, start: int, is_part: Callable[[str], bool]) -> int:
-    while start < len(word) and is_part(word[start]):
-        start += 1
-    return start
+def _skip(word: str, index: int, is_part: Callable[[str], bool]) -> int:
+    """Return the first index, from `index` on, whose character is not a part of the tag."""
+    while index < len(word) and is_part(word[index]):
+        index += 1
+    return index
 
 
-def _is_word(char: str) -> bool:
+def _is_word_char(char: str) -> bool:
     return char == "_" or char.isalnum()
 
 
-def _is_hashtag_letter(char: str) -> bool:
-    is_special = char in "_\u200c\u00b7" or "\u0d80" <= char <= "\u0dff"
+def _is_hashtag_char(char: str) -> bool:
+    is_sinhala = "\u0d80" <= char <= "\u0dff"  # its vowel signs are not letters
+    is_special = is_sinhala or char in "_\u200c\u00b7"
     return is_special or char.isalpha() or char.isdecimal()
 
 
@@ -209,29 +217,34 @@ _MARKED: Final = {
     "#": _end_of_hashtag,
     "$": _end_of_cashtag,
 }
-_LINK_SYMBOLS: Final = frozenset([*_MARKED, *(symbol for symbol, _ in _ADDRESSES)])
+_ADDRESS_SYMBOLS: Final = frozenset(symbol for symbol, _ in _ADDRESSES)
+_LINK_SYMBOLS: Final = _ADDRESS_SYMBOLS.union(_MARKED)
+"""The characters of which each address and each tag has at least one."""
 
 
 def _find_start(word: str, start: int) -> int:
-    """Return the beginning of the address whose host is at `start`.
+    """Return the beginning of the address that matched from `start` on.
 
-    It may have a user before the @.
+    If it matched from an @ on, the user before the @ belongs to it.
     """
-    if word[start] == "@":
-        while start and word[start - 1] not in _NOT_IN_USERS:
-            start -= 1
+    if word[start] != "@":
+        return start
+    while start and word[start - 1] not in _NOT_IN_USERS:
+        start -= 1
     return start
 
 
 def _find_end(word: str, start: int, end: int) -> int:
     """Return where the address in `word[start:end]` ends, without the punctuation around it."""
+    # The number of closing brackets that were not opened.
     surplus: dict[str, int] = {}
     for closer, opener in _CLOSERS.items():
-        surplus[closer] = word.count(closer, start, end)
-        surplus[closer] -= word.count(opener, start, end)
+        closed = word.count(closer, start, end)
+        opened = word.count(opener, start, end)
+        surplus[closer] = closed - opened
     while end > start:
         last = word[end - 1]
-        if last in surplus and surplus[last] > 0:
+        if surplus.get(last, 0) > 0:
             surplus[last] -= 1
         elif last not in _END_SYMBOLS:
             break
@@ -243,10 +256,11 @@ def _find_numbers(text: str) -> Iterator[AutoLink]:
     """Yield the numbers to call or to pay with."""
     text = text.replace("\t", " ")  # the reference does this too
     for match in _PHONE_NUMBER.finditer(text):
+        number = match[0]
         min_digits = MIN_PHONE_DIGITS_WITHOUT_PLUS
-        if match[0].startswith("+"):
+        if number.startswith("+"):
             min_digits = MIN_PHONE_DIGITS
-        if _count_digits(match[0]) >= min_digits:
+        if _count_digits(number) >= min_digits:
             yield AutoLink(match.start(), match.end(), "address")
     for match in _CARD_NUMBER.finditer(text):
         if _count_digits(match[0]) >= MIN_CARD_DIGITS:

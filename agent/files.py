@@ -108,7 +108,7 @@ async def parse_in_process(
         with suppress(ProcessLookupError):
             process.kill()
         await process.wait()
-    if process.returncode == -signal.SIGXCPU:
+    if process.returncode == -signal.SIGXCPU:  # it has used up its processor time
         raise TooCostly(f"takes more than {seconds} s to read")
     if process.returncode != 0:
         raise TooCostly(
@@ -119,7 +119,8 @@ async def parse_in_process(
 
 def _child_environment() -> dict[str, str]:
     """Return the environment of a parser, in which it finds our modules but no secrets."""
-    environment = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    folders = filter(None, sys.path)
+    environment = {"PYTHONPATH": os.pathsep.join(folders)}
     for name in PASSED_ON:
         if name in os.environ:
             environment[name] = os.environ[name]
@@ -165,8 +166,9 @@ def parse_in_this_process() -> None:
     os.dup2(2, 1)  # what a parser prints must not get into the result
     seconds, name, *arguments = sys.argv[1:]
     _limit_this_process(int(seconds))
+    result = _parse_to_bytes(name, arguments)
     with os.fdopen(output, "wb") as file:
-        file.write(_parse_to_bytes(name, arguments))
+        file.write(result)
 
 
 def _limit_this_process(seconds: int) -> None:
@@ -192,14 +194,15 @@ def _lower_limit(kind: int, soft: int, hard: int) -> None:
 
 def _parse_to_bytes(name: str, arguments: Sequence[str]) -> bytes:
     """Return the status and the result of a parser, each on one line."""
-    module, _, function = name.partition(":")
-    parse = getattr(import_module(module), function)
+    module_name, _, function_name = name.partition(":")
+    parse = getattr(import_module(module_name), function_name)
     data = sys.stdin.buffer.read()
     try:
-        return b"ok\n" + _adapter(parse).dump_json(parse(data, *arguments))
+        result = parse(data, *arguments)
+        return b"ok\n" + _adapter(parse).dump_json(result)
     except Unreadable as error:
         return b"unreadable\n" + str(error).encode("utf-8", "replace")
-    except MemoryError:
+    except MemoryError:  # the process ends, and its parent gives the reason
         raise
     except Exception as error:  # parsers raise errors of any type for hostile files
         return f"unreadable\nis damaged ({type(error).__name__})".encode()

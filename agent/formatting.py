@@ -72,8 +72,7 @@ def _money_pattern(currency: str, locale: str) -> str:
     known = Locale.parse(locale)
     pattern: str = known.currency_formats["standard"].pattern
     symbol = known.currency_symbols.get(currency, currency)
-    # Apply CLDR's rule "currencySpacing", which Babel does not: `CHF 20` has a space, `€20` has
-    # not.
+    # Babel does not apply CLDR's rule "currencySpacing": `CHF 20` has a space, `€20` has none.
     if symbol[-1:].isalpha():
         pattern = pattern.replace("¤#", "¤\u00a0#")
     return pattern
@@ -112,10 +111,11 @@ def format_duration(minutes: int) -> str:
 
     locale = current_locale()
     hours, rest = divmod(minutes, 60)
-    parts = [format_unit(rest, "duration-minute", "short", locale=locale)]
+    written: str = format_unit(rest, "duration-minute", "short", locale=locale)
     if hours:
-        parts.insert(0, format_unit(hours, "duration-hour", "short", locale=locale))
-    return " ".join(parts)
+        written_hours = format_unit(hours, "duration-hour", "short", locale=locale)
+        written = f"{written_hours} {written}"
+    return written
 
 
 def format_country(code: str) -> str:
@@ -136,9 +136,8 @@ def month_names(language: str) -> frozenset[str]:
     """Return the folded names of the months in a language."""
     from babel import Locale  # noqa: PLC0415 - 25 ms
 
-    return frozenset(
-        map(fold, Locale.parse(language).months["format"]["wide"].values())
-    )
+    full_names = Locale.parse(language).months["format"]["wide"]
+    return frozenset(map(fold, full_names.values()))
 
 
 def format_language(code: str) -> str:
@@ -151,9 +150,10 @@ def format_language(code: str) -> str:
 
 
 def join_or(names: Iterable[str]) -> str:
-    """Return the names joined as in "red, white or rosé"; empty without names."""
-    distinct = [*dict.fromkeys(filter(None, names))]
+    """Return the names joined as in "red, white or rosé", or "" if there are none."""
+    distinct = dict.fromkeys(filter(None, names))
     if len(distinct) < 2:
         return "".join(distinct)
     *others, last = distinct
-    return f"{', '.join(others)} {translate('fallback_or')} {last}"
+    listed = ", ".join(others)
+    return f"{listed} {translate('fallback_or')} {last}"

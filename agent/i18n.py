@@ -22,9 +22,10 @@ if TYPE_CHECKING:
     from babel.messages.catalog import Catalog, Message
 
 CATALOGUE_FILE: Final = "messages.po"
-REGIONAL_CATALOGUE_FILE: Final = "messages_{}.po"
+COUNTRY_CATALOGUE_FILE: Final = "messages_{}.po"
 TEMPLATE_FILE: Final = LANGUAGES_FOLDER / "messages.pot"
-REGION_CHARS: Final = 2
+COUNTRY_CHARS: Final = 2
+"""The length of the code of a country in ISO 3166."""
 MAX_CODE_CHARS: Final = 3
 """The longest code of a language in ISO 639."""
 MAX_CACHED_NUMBERS: Final = 4096
@@ -43,17 +44,24 @@ class _TurnLanguage(NamedTuple):
     """Whether the user chose it, so that it overrides the language of their messages."""
 
 
-_UNKNOWN_LANGUAGE: Final = _TurnLanguage()
-_LANGUAGE: Final = ContextVar("language", default=_UNKNOWN_LANGUAGE)
-_APP_LANGUAGE: Final = ContextVar("app_language", default=("", ""))
-"""The language and the country of the user's app, such as "pt" and "BR". Either may be ""."""
+class _AppLanguage(NamedTuple):
+    """The language and the country of the user's app, such as "pt" and "BR". Either may be ""."""
+
+    code: str = ""
+    country: str = ""
+
+
+_DEFAULT_LANGUAGE: Final = _TurnLanguage()
+_LANGUAGE: Final = ContextVar("language", default=_DEFAULT_LANGUAGE)
+_UNKNOWN_APP_LANGUAGE: Final = _AppLanguage()
+_APP_LANGUAGE: Final = ContextVar("app_language", default=_UNKNOWN_APP_LANGUAGE)
 
 
 def translate(name: str, /, **values: str | float) -> str:
     """Return the sentence `name` in the current language, with `values` for its placeholders.
 
-    The value `count` selects singular or plural. Numbers are written as the language writes them;
-    an id or a year is no quantity, and is passed as a string. Values are not escaped:
+    The value `count` selects singular or plural. Numbers are written as the language writes them.
+    An id or a year is no quantity, so it must be passed as a string. Values are not escaped:
     callers must escape untrusted text for Markdown.
 
     Raises:
@@ -61,13 +69,15 @@ def translate(name: str, /, **values: str | float) -> str:
     """
     english = _english_sentences()[name]
     language = current_language()
-    translations = _translations_into(language, region_of_language(language))
+    translations = _load_translations(language, country_of_language(language))
     if isinstance(english, str):
         sentence = translations.pgettext(name, english)
     else:
-        sentence = translations.npgettext(name, *english, int(values["count"]))
-    written = {key: _write(value) for key, value in values.items()}
-    return sentence.format_map(written)
+        singular, plural = english
+        count = int(values["count"])
+        sentence = translations.npgettext(name, singular, plural, count)
+    written_values = {key: _write(value) for key, value in values.items()}
+    return sentence.format_map(written_values)
 
 
 def translate_into(language: str, name: str, /, **values: str | float) -> str:
@@ -106,15 +116,15 @@ def current_locale() -> str:
     user's app names one ("pt_BR").
     """
     wanted = _LANGUAGE.get().wanted
-    return _find_locale(wanted, region_of_language(wanted))
+    return _find_locale(wanted, country_of_language(wanted))
 
 
 @lru_cache(maxsize=1024)
-def _find_locale(language: str, region: str) -> str:
-    """Return the locale of CLDR for a language and perhaps a country, or else English."""
+def _find_locale(language: str, country: str) -> str:
+    """Return the locale of CLDR for a language and a country, which may be "", or else English."""
     from babel.localedata import exists  # noqa: PLC0415 - 25 ms
 
-    locales = [f"{language}_{region}"]
+    locales = [f"{language}_{country}"]
     known = load_languages().get(language)
     if known is not None:
         locales.append(known.locale)
@@ -127,21 +137,33 @@ def _find_locale(language: str, region: str) -> str:
 
 def app_language() -> str:
     """Return the language of the user's app, or "". The user may write in another language."""
-    return _APP_LANGUAGE.get()[0]
+    return _APP_LANGUAGE.get().code
 
 
-def current_region() -> str:
+def app_country() -> str:
     """Return the country in the language code of the user's app, such as "BR" of "pt-br", or ""."""
-    return _APP_LANGUAGE.get()[1]
+    return _APP_LANGUAGE.get().country
+
+
+def country_of_language(language: str) -> str:
+    """Return the country of the user's app if the app is in this language, or ""."""
+    app = _APP_LANGUAGE.get()
+    if app.code != language:
+        return ""
+    return app.country
 
 
 def set_app_language(code: str | None) -> None:
-    """Set the language of the user's app, for this task and the tasks it starts, by its code."""
-    _, _, rest = (code or "").replace("_", "-").partition("-")
-    region = "".join(takewhile(str.isalpha, rest)).upper()
-    if len(region) != REGION_CHARS or not region.isascii():
-        region = ""
-    _APP_LANGUAGE.set((_read_code(code), region))
+    """Set the language of the user's app, for this task and the tasks it starts.
+
+    `code` is a language code of Telegram, such as "pt-br".
+    """
+    text = code or ""
+    _, _, rest = text.replace("_", "-").partition("-")
+    country = "".join(takewhile(str.isalpha, rest)).upper()
+    if len(country) != COUNTRY_CHARS or not country.isascii():
+        country = ""
+    _APP_LANGUAGE.set(_AppLanguage(_read_code(text), country))
 
 
 def is_language_chosen() -> bool:
@@ -165,7 +187,8 @@ def set_language(language: str | None, *, is_chosen: bool = False) -> None:
 
 def _read_code(text: str | None) -> str:
     """Return the code at the beginning of a language code, a locale or a header, or ""."""
-    code = "".join(takewhile(str.isalpha, (text or "").lower()))
+    lowered = (text or "").lower()
+    code = "".join(takewhile(str.isalpha, lowered))
     if len(code) > MAX_CODE_CHARS or not code.isascii():
         return ""
     return code
@@ -211,32 +234,25 @@ def _english_sentences() -> Mapping[str, str | tuple[str, str]]:
     return sentences
 
 
-def region_of_language(language: str) -> str:
-    """Return the country of the user's app if it is in this language, or ""."""
-    app_language, region = _APP_LANGUAGE.get()
-    if app_language != language:
-        return ""
-    return region
-
-
 @cache
-def _translations_into(language: str, region: str = "") -> GNUTranslations:
+def _load_translations(language: str, country: str = "") -> GNUTranslations:
     """Return the translations into a language. Those that differ in a country come first."""
     if language == ENGLISH:
         return read_translations(TEMPLATE_FILE)
-    if not region:
+    if not country:
         return read_translations(_catalogue_file(language))
-    general = _translations_into(language)
-    regional_file = LANGUAGES_FOLDER / language / REGIONAL_CATALOGUE_FILE.format(region)
-    if not regional_file.exists():
+    general = _load_translations(language)
+    file_name = COUNTRY_CATALOGUE_FILE.format(country)
+    country_file = LANGUAGES_FOLDER / language / file_name
+    if not country_file.exists():
         return general
-    regional = read_translations(regional_file)
-    regional.add_fallback(general)
-    return regional
+    of_country = read_translations(country_file)
+    of_country.add_fallback(general)
+    return of_country
 
 
 def read_translations(file: Path) -> GNUTranslations:
-    """Return the translations of a catalogue. A sentence of which a form is missing stays English.
+    """Return the translations of a catalogue. A sentence that lacks one of its forms stays English.
 
     Raises:
         OSError: the file cannot be read.

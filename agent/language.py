@@ -40,7 +40,7 @@ _PARAGRAPH_END: Final = pattern(r"\n[ \t]*\n")
 _LAST_SPACE: Final = pattern(r"\s+\S*\Z")
 """The last white space, with the word after it."""
 _CONTEXT_CHARS: Final = 80
-"""Characters before and after a full stop that decide whether it ends a sentence."""
+"""The most characters read before and after a full stop to tell whether it ends a sentence."""
 _WORD: Final = pattern(r"\p{L}+'?")
 """A word, with an apostrophe after it: "l'"."""
 
@@ -48,7 +48,7 @@ _WORD: Final = pattern(r"\p{L}+'?")
 def split_sentences(text: str) -> list[str]:
     """Return the sentences of a text. In doubt, two sentences stay together."""
     sentences = []
-    boundaries = [0, *_sentence_ends(text, len(text)), len(text)]
+    boundaries = [0, *_find_sentence_ends(text, len(text)), len(text)]
     for start, end in pairwise(boundaries):
         sentence = text[start:end].strip()
         if sentence:
@@ -59,7 +59,9 @@ def split_sentences(text: str) -> list[str]:
 def begins_with_pronoun(sentence: str) -> bool:
     """Return whether the first word of a sentence refers to what was said before it."""
     words = split_words(sentence)
-    return bool(words) and words[0] in _pronouns()
+    if not words:
+        return False
+    return words[0] in _load_pronouns()
 
 
 def truncate_at_boundary(text: str, limit: int) -> str:
@@ -69,43 +71,50 @@ def truncate_at_boundary(text: str, limit: int) -> str:
     """
     if len(text) <= limit:
         return text
-    first = len(text) - len(text.lstrip())  # the index of the first visible character
-    cut = find_last_sentence_end(text, limit)
-    for paragraph_end in _PARAGRAPH_END.finditer(text[: limit + 2]):
-        if first < paragraph_end.start() <= limit:
-            cut = max(cut, paragraph_end.start())
-    if cut == 0:
+    end = find_last_sentence_end(text, limit)
+    first_visible = len(text) - len(text.lstrip())
+    # A paragraph may end directly at the limit. A blank line has two line feeds.
+    for blank_line in _PARAGRAPH_END.finditer(text[: limit + 2]):
+        if first_visible < blank_line.start() <= limit:
+            end = max(end, blank_line.start())
+    if end == 0:
         space = _LAST_SPACE.search(text[: limit + 1])
         if space is not None:
-            cut = space.start()
-    return text[: cut or limit].rstrip()
+            end = space.start()
+    if end == 0:
+        end = limit
+    return text[:end].rstrip()
 
 
 def find_last_sentence_end(text: str, limit: int) -> int:
     """Return the end of the last full sentence in the first `limit` characters, or 0."""
-    return max(_sentence_ends(text, limit), default=0)
+    return max(_find_sentence_ends(text, limit), default=0)
 
 
-def _sentence_ends(text: str, limit: int) -> Iterator[int]:
+def _find_sentence_ends(text: str, limit: int) -> Iterator[int]:
+    """Yield the ends of the sentences in the first `limit` characters of a text."""
+    # One more character shows whether white space follows.
     for match in _SENTENCE_END.finditer(text[: limit + 1]):
-        start, end = match.span(1)
-        if match[2]:
-            start, end = match.span(2)
+        is_western = bool(match[1])
+        start, end = match.span(1) if is_western else match.span(2)
         if end <= limit and _ends_sentence(text, start, end):
             yield end
 
 
 def _ends_sentence(text: str, start: int, end: int) -> bool:
     """Return whether `text[start:end]` ends a sentence. In "Dr. No" and "e.g. this" it does not."""
-    if text[start:end].strip("\"'»”’)]") != ".":
+    mark = text[start:end].strip("\"'»”’)]")
+    if mark != ".":
         return True
     before = text[max(0, start - _CONTEXT_CHARS) : start]
-    line = before.rpartition("\n")[2]
-    *words_before, last = line.split() or [""]
-    word = last.strip("([\"'«„“").lower()
-    is_list_number = word.isdigit() and not "".join(words_before).strip("*#>-")
+    _, _, line = before.rpartition("\n")
+    *words_before, last_word = line.split() or [""]
+    word = last_word.strip("([\"'«„“").lower()
+    # Only the markup of a list or heading stands before the number of a list item.
+    begins_line = not "".join(words_before).strip("*#>-")
+    is_list_number = begins_line and word.isdigit()
     is_initial = len(word) == 1 and word.isalpha()
-    if is_list_number or is_initial or word in _abbreviations():
+    if is_list_number or is_initial or word in _load_abbreviations():
         return False
     following = text[end : end + _CONTEXT_CHARS].lstrip()
     return not following[:1].islower()
@@ -114,19 +123,21 @@ def _ends_sentence(text: str, start: int, end: int) -> bool:
 def score_common_words(text: str) -> dict[str, float]:
     """Return a score for each language: the sum of the weights of its common words in `text`."""
     scores = dict.fromkeys(detected_languages(), 0.0)
-    weights = _weights()
-    for word in _tokenize(text):
-        for language, weight in weights.get(word, {}).items():
+    weights = _load_weights()
+    for word in _list_words(text):
+        weights_of_word = weights.get(word, {})
+        for language, weight in weights_of_word.items():
             scores[language] += weight
     return scores
 
 
-def _tokenize(text: str) -> list[str]:
+def _list_words(text: str) -> list[str]:
     """Return the words of a text, with the apostrophe if a common word has one, as in "l'"."""
-    common = _weights()
+    known_words = _load_weights()
+    plain_text = text.casefold().replace("’", "'")
     words = []
-    for word in _WORD.findall(text.casefold().replace("’", "'")):
-        if word in common:
+    for word in _WORD.findall(plain_text):
+        if word in known_words:
             words.append(word)
         else:
             words.append(word.rstrip("'"))
@@ -167,7 +178,7 @@ def all_common_words() -> frozenset[str]:
 
 
 @cache
-def _abbreviations() -> frozenset[str]:
+def _load_abbreviations() -> frozenset[str]:
     abbreviations: set[str] = set()
     for language in load_languages().values():
         abbreviations.update(language.abbreviations)
@@ -175,7 +186,7 @@ def _abbreviations() -> frozenset[str]:
 
 
 @cache
-def _pronouns() -> frozenset[str]:
+def _load_pronouns() -> frozenset[str]:
     pronouns: set[str] = set()
     for language in load_languages().values():
         pronouns.update(map(fold, language.pronouns))
@@ -183,11 +194,16 @@ def _pronouns() -> frozenset[str]:
 
 
 @cache
-def _weights() -> Mapping[str, Mapping[str, float]]:
-    """Return the weight of each common word in its languages. It is 1, or less if they share it."""
+def _load_weights() -> Mapping[str, Mapping[str, float]]:
+    """Return the weight of each common word in each of its languages.
+
+    The weight is 1 for a word of one language, and much less for a word that languages share: 1/4
+    for two of them, 1/9 for three.
+    """
     languages_by_word: dict[str, list[str]] = {}
     for language in detected_languages():
-        for word in load_languages()[language].common_words:
+        common = load_languages()[language].common_words
+        for word in common:
             languages_by_word.setdefault(word, []).append(language)
     weights: dict[str, dict[str, float]] = {}
     for word, languages in languages_by_word.items():

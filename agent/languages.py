@@ -59,11 +59,12 @@ class Claims(StrictModel):
     asked: str
     """The words beside an allergen that a guest asks about: "contains"."""
     negations: str
+    """The words that turn a claim into its opposite, such as "not"."""
     unsure: str
-    """The words of who does not know, asks, offers to look, or speaks of such wines in general
-    ("vegan means"): the sentence affirms nothing."""
+    """The words of somebody who does not know, asks, offers to look, or speaks of such wines in
+    general ("vegan means"). A sentence with them affirms nothing."""
     doubts: str
-    """The words of a condition or doubt, such as "if": their clause affirms nothing."""
+    """The words of a condition or doubt, such as "if". A clause with them affirms nothing."""
     reassurance: str
     """The words that say of an allergen that there is none, or that it does no harm."""
     unsulphured: str
@@ -170,5 +171,8 @@ def load_languages() -> Mapping[str, Language]:
     Raises:
         ValueError: a `language.toml` is not valid.
     """
-    known = read_language_files(Language, LANGUAGE_FILE)
-    return {code: known.get(code, Language()) for code in language_codes()}
+    files = read_language_files(Language, LANGUAGE_FILE)
+    languages: dict[str, Language] = {}
+    for code in language_codes():
+        languages[code] = files.get(code, Language())
+    return languages

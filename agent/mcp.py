@@ -62,7 +62,7 @@ PROPOSED_MESSAGE: Final = (
     "Not run yet: below your answer the user gets a button that runs it, with these arguments. "
     "Say in a sentence what it will do. Do not say that it is done, and do not call it again."
 )
-NO_SERVERS: Final = (
+UNREADABLE_SETTING: Final = (
     'must be JSON like {"time": {"command": "uvx", "args": ["mcp-server-time"]}}'
 )
 CONSENT_NOTE: Final = (
@@ -92,12 +92,13 @@ def read_servers(text: str) -> tuple[dict[str, McpServer], list[str]]:
     """
     try:
         content = json.loads(text)
-        entries = dict(content.get("mcpServers", content).items())
+        entries = content.get("mcpServers", content)
+        items = list(entries.items())
     except (ValueError, AttributeError, RecursionError):
-        return {}, [NO_SERVERS]
+        return {}, [UNREADABLE_SETTING]
     servers: dict[str, McpServer] = {}
     problems = []
-    for name, entry in entries.items():
+    for name, entry in items:
         try:
             server = McpServer.model_validate(entry)
         except ValidationError as error:
@@ -105,7 +106,8 @@ def read_servers(text: str) -> tuple[dict[str, McpServer], list[str]]:
             problem = describe_validation_error(error).removeprefix("answer: ")
             problems.append(f"{clip_quote(name)}: {problem}")
             continue
-        if bool(server.command) == bool(server.url):  # neither or both
+        has_neither_or_both = bool(server.command) == bool(server.url)
+        if has_neither_or_both:
             problems.append(f"{clip_quote(name)}: must have either a command or a url")
         else:
             servers[api_name(name)] = server
@@ -194,7 +196,8 @@ class Connection:
                 client = await stack.enter_async_context(unconnected)
             while True:
                 async with asyncio.timeout(LIST_TIMEOUT):
-                    listings = (await client.list_tools()).tools
+                    result = await client.list_tools()
+                listings = result.tools
                 if self.client is None:
                     log.info(
                         "The MCP server %s offers %d tools", self.name, len(listings)
@@ -218,7 +221,7 @@ class Connection:
                 command=self.server.command,
                 args=list(self.server.args),
                 cwd=self.server.cwd,
-                env=_reveal(self.server.env),
+                env=_reveal_secrets(self.server.env),
             )
             transport = mcp.stdio_client(parameters, subprocess.DEVNULL)
         else:
@@ -226,7 +229,7 @@ class Connection:
             from mcp.client.streamable_http import streamable_http_client  # noqa: PLC0415
 
             http = httpx2.AsyncClient(
-                headers=_reveal(self.server.headers),
+                headers=_reveal_secrets(self.server.headers),
                 timeout=httpx2.Timeout(30, read=300),
                 event_hooks={"response": [limit_body(FILE_BYTES)]},
             )
@@ -237,17 +240,16 @@ class Connection:
 
     def _make_tool(self, listing: "ListedTool") -> McpTool:
         is_allowed = listing.name in self.server.allowed_tools
-        needs_confirmation = not (is_allowed and _is_declared_harmless(listing))
-        description = strip_invisible(listing.description or listing.title or "")
-        description = clip(description, MAX_DESCRIPTION_CHARS)
-        if needs_confirmation:
+        runs_at_once = is_allowed and _is_declared_harmless(listing)
+        description = _describe_tool(listing)
+        if not runs_at_once:
             description = f"{description}\n{CONSENT_NOTE}".strip()
         name = api_name(f"{self.name}__{listing.name}")
 
         async def propose_or_call(arguments: AnyArguments, run: Run) -> ToolOutput:
-            if needs_confirmation:
-                return _propose(name, arguments)
-            return await self._call(listing.name, arguments, run)
+            if runs_at_once:
+                return await self._call(listing.name, arguments, run)
+            return _propose(name, arguments)
 
         async def run_confirmed(arguments: AnyArguments, run: Run) -> str:
             return await self._run_tool(listing.name, arguments, run)
@@ -258,7 +260,7 @@ class Connection:
             arguments_model=AnyArguments,
             function=propose_or_call,
             parameters={"properties": {}, **listing.input_schema, "type": "object"},
-            needs_confirmation=needs_confirmation,
+            needs_confirmation=not runs_at_once,
             may_write=not _is_declared_read_only(listing),
             run_confirmed=run_confirmed,
         )
@@ -275,10 +277,15 @@ class Connection:
         evidence = collect_evidence(key, text, arguments.model_extra or {})
         # The text must not close the element that encloses it.
         data = text.replace("</data", "‹/data") or "(the tool returned nothing)"
-        return ToolOutput(RESULT_FORMAT.format(server=self.name, text=data), evidence)
+        content = RESULT_FORMAT.format(server=self.name, text=data)
+        return ToolOutput(content, evidence)
 
     async def _run_tool(self, tool_name: str, arguments: AnyArguments, run: Run) -> str:
-        """Run a tool, and return its result as text. Raise ToolError if that fails."""
+        """Run a tool, and return its result as text.
+
+        Raises:
+            ToolError: the server is down, the call failed, or the tool reported an error.
+        """
         if self.client is None:
             raise ToolError(f"the server {self.name} is down; answer without it")
         try:
@@ -296,8 +303,18 @@ class Connection:
         return text
 
 
+def _describe_tool(listing: "ListedTool") -> str:
+    """Return the description of a tool by its server, or else its title."""
+    description = listing.description or listing.title or ""
+    return clip(strip_invisible(description), MAX_DESCRIPTION_CHARS)
+
+
 def _propose(name: str, arguments: AnyArguments) -> ToolOutput:
-    """Propose a call to the user. Raise ToolError if its arguments are too long."""
+    """Propose a call to the user.
+
+    Raises:
+        ToolError: the arguments are too long for the user to read.
+    """
     arguments_json = json.dumps(arguments.model_extra, ensure_ascii=False)
     shown_arguments = strip_invisible(arguments_json)
     if len(shown_arguments) > MAX_ARGUMENT_CHARS:
@@ -305,17 +322,18 @@ def _propose(name: str, arguments: AnyArguments) -> ToolOutput:
             f"the arguments have more than {MAX_ARGUMENT_CHARS} characters; "
             "the user, who must consent, could not read them"
         )
-    return ToolOutput(PROPOSED_MESSAGE, effects=(Proposal(name, shown_arguments),))
+    proposal = Proposal(name, shown_arguments)
+    return ToolOutput(PROPOSED_MESSAGE, effects=(proposal,))
 
 
-def _reveal(secrets: Mapping[str, SecretStr]) -> dict[str, str]:
+def _reveal_secrets(secrets: Mapping[str, SecretStr]) -> dict[str, str]:
     return {name: secret.get_secret_value() for name, secret in secrets.items()}
 
 
 def _is_declared_read_only(listing: "ListedTool") -> bool:
     """Return whether the server declares that a tool writes nothing.
 
-    By default a tool may write.
+    Without this declaration, a tool may write.
     """
     if listing.annotations is None:
         return False
@@ -363,10 +381,10 @@ async def open_servers(setting: SecretStr | None) -> AsyncIterator[McpServers]:
     """Connect to the servers in `MCP_SERVERS` in the background, and log every invalid entry."""
     # The library logs what servers write, which may be private.
     logging.getLogger("mcp").setLevel(logging.CRITICAL)
-    settings = "{}"
+    setting_text = "{}"
     if setting is not None:
-        settings = setting.get_secret_value()
-    servers, problems = read_servers(settings)
+        setting_text = setting.get_secret_value()
+    servers, problems = read_servers(setting_text)
     for problem in problems:
         log.error("MCP_SERVERS: %s; continuing without it", problem)
     connections = []
@@ -388,14 +406,17 @@ def format_result(result: "CallToolResult", max_chars: int) -> str:
     """Return a result as text of at most `max_chars`, with a placeholder for other content."""
     parts = []
     for block in result.content:
-        parts.append(getattr(block, "text", f"[{block.type}, not shown]"))
+        placeholder = f"[{block.type}, not shown]"
+        parts.append(getattr(block, "text", placeholder))
     if not parts and result.structured_content is not None:
-        parts.append(json.dumps(result.structured_content, ensure_ascii=False))
+        content_json = json.dumps(result.structured_content, ensure_ascii=False)
+        parts.append(content_json)
     text = "\n".join(parts)
     if len(text) <= max_chars:
         return strip_invisible(text).strip()
-    beginning = strip_invisible(text[: max_chars - CUT_NOTE_CHARS]).strip()
-    return f"{beginning}\n[cut: {len(text)} characters in all]"
+    kept = text[: max_chars - CUT_NOTE_CHARS]
+    kept = strip_invisible(kept).strip()
+    return f"{kept}\n[cut: {len(text)} characters in all]"
 
 
 def collect_evidence(
@@ -405,9 +426,9 @@ def collect_evidence(
 
     Arguments that the result repeats are removed. The model wrote them, so they prove nothing.
     """
-    for value in arguments.values():
-        if isinstance(value, str) and len(value) >= MIN_ECHO_CHARS:
-            text = text.replace(value, " ")
+    for argument in arguments.values():
+        if isinstance(argument, str) and len(argument) >= MIN_ECHO_CHARS:
+            text = text.replace(argument, " ")
     urls = []
     for link in find_auto_links(text):
         address = text[link.start : link.end]

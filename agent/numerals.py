@@ -14,12 +14,14 @@ from agent.text import Match, Pattern, compose_compatible, fold, pattern
 
 NUMBER: Final = pattern(r"\d+(?:[.,’']\d+|[\u00a0\u202f]\d{3}\b)*")
 """A number in digits: "1.5", "1'500,00", "20 000"."""
-SEPARATORS_TO_STOPS: Final = str.maketrans(dict.fromkeys(",’'\u00a0\u202f", "."))
+SEPARATORS: Final = ",’'\u00a0\u202f"
+SEPARATORS_TO_STOPS: Final = str.maketrans(dict.fromkeys(SEPARATORS, "."))
 THOUSANDS_DIGITS: Final = 3
 MULTIPLIERS: Final = frozenset({100, 1000})
-ROUND_NUMBER: Final = 10
-"""After a number of at least this, a smaller number may be added: "twenty-four", "sixty-one"."""
+TEN: Final = 10
+"""To ten and its multiples, a unit may be added: "twenty-four", "sixty-one"."""
 FOUR: Final = 4
+TWENTY: Final = 20
 FRENCH_SCORES: Final = frozenset({60, 80})
 """The French numbers to which 10 to 19 are added: "soixante-quinze" is 75."""
 TENS: Final = range(20, 100)
@@ -29,28 +31,29 @@ TENS: Final = range(20, 100)
 def parse_number(number: str) -> float:
     """Return the value of digits such as `1.5`, `1,5` or `1'500,00`.
 
-    If three digits follow the last separator, they are no decimals: `1.500` is 1500. Only after a
-    zero they are: `0.500` is one half.
+    Three digits after the last separator are thousands: `1.500` is 1500. Only after a zero they are
+    decimals: `0.500` is one half.
     """
-    whole, separator, last_part = number.translate(SEPARATORS_TO_STOPS).rpartition(".")
-    digits = whole.replace(".", "")
-    has_thousands = len(last_part) == THOUSANDS_DIGITS and whole != "0"
-    if not separator or has_thousands:
-        return float(f"{digits}{last_part}")
-    return float(f"{digits}.{last_part}")
+    unified = number.translate(SEPARATORS_TO_STOPS)
+    before, separator, after = unified.rpartition(".")
+    digits = before.replace(".", "")
+    is_thousands = len(after) == THOUSANDS_DIGITS and before != "0"
+    if not separator or is_thousands:
+        return float(f"{digits}{after}")
+    return float(f"{digits}.{after}")
 
 
 def find_numbers(text: str) -> frozenset[float]:
     """Return all numbers of a text, in digits or in words."""
     numbers = NUMBER.findall(text)
-    numbers += NUMBER.findall(replace_number_words(text))
-    return frozenset(map(parse_number, numbers))
+    numbers_in_words = NUMBER.findall(replace_number_words(text))
+    return frozenset(map(parse_number, [*numbers, *numbers_in_words]))
 
 
 def replace_number_words(text: str) -> str:
     """Return the folded text with digits in place of its number words."""
     folded = fold(compose_compatible(text))
-    return _numerals().number.sub(_to_digits, folded)
+    return _load_numerals().number.sub(_to_digits, folded)
 
 
 def _to_digits(match: Match) -> str:
@@ -71,11 +74,13 @@ def find_number_words(words: Sequence[str]) -> list[NumberInWords]:
     """Return the numbers that folded words express, such as 24 for ["twenty", "four"]."""
     text = " ".join(words)
     numbers = []
-    for match in _numerals().number.finditer(text):
-        for number in _read_numbers(match[0]):
+    for match in _load_numerals().number.finditer(text):
+        run = match[0]
+        for number in _read_numbers(run):
             start = text.count(" ", 0, match.start() + number.start)
-            end = start + 1 + match[0].count(" ", number.start, number.end)
-            numbers.append(NumberInWords(number.value, start, end))
+            word_count = 1 + run.count(" ", number.start, number.end)
+            in_words = NumberInWords(number.value, start, start + word_count)
+            numbers.append(in_words)
     return numbers
 
 
@@ -91,21 +96,35 @@ class _Number:
 
 def _read_numbers(run: str) -> list[_Number]:
     """Return the numbers in a run of number words."""
-    numerals = _numerals()
+    numerals = _load_numerals()
     numbers: list[_Number] = []
     for match in numerals.word.finditer(run):
         word = match[0]
         number = _Number(numerals.values[word], match.start(), match.end(), word)
+        joined = None
         if numbers:
-            last = numbers[-1]
-            joint = run[last.end : number.start]
-            if _may_join(last.word, joint, word):
-                value = _join(last.value, number.value, word, joint)
-                if value is not None:
-                    numbers[-1] = _Number(value, last.start, number.end, word)
-                    continue
-        numbers.append(number)
+            joint = run[numbers[-1].end : number.start]
+            joined = _join(numbers[-1], joint, number)
+        if joined is None:
+            numbers.append(number)
+        else:
+            numbers[-1] = joined
     return numbers
+
+
+def _join(first: _Number, joint: str, second: _Number) -> _Number | None:
+    """Return the number that two parts make, or None if the second begins another number."""
+    if not _may_join(first.word, joint, second.word):
+        return None
+    if second.value in MULTIPLIERS:
+        value = first.value * second.value
+    elif first.value == FOUR and second.word.startswith("vingt"):  # quatre-vingt
+        value = FOUR * second.value
+    elif _may_add(first.value, second.value, joint):
+        value = first.value + second.value
+    else:
+        return None
+    return _Number(value, first.start, second.end, second.word)
 
 
 def _may_join(first: str, joint: str, second: str) -> bool:
@@ -113,33 +132,25 @@ def _may_join(first: str, joint: str, second: str) -> bool:
     joint = joint.strip(" -")
     if not joint:
         return True
-    numerals = _numerals()
-    for code in numerals.languages[first] & numerals.languages[second]:
+    languages = _load_numerals().languages
+    for code in languages[first] & languages[second]:
         if joint == fold(load_languages()[code].numeral_joint):
             return True
     return False
 
 
-def _join(last: int, value: int, word: str, joint: str) -> int | None:
-    """Return the number that two parts make, or None if the second begins another number."""
-    if value in MULTIPLIERS:
-        return last * value
-    if last == FOUR and word.startswith("vingt"):  # quatre-vingt
-        return FOUR * value
-    if last % 100 == 0:
-        may_add = True
-    elif last < ROUND_NUMBER:
+def _may_add(first: int, second: int, joint: str) -> bool:
+    """Return whether the values of two parts of a number are added."""
+    if first % 100 == 0:
+        return True
+    if first < TEN:
         # "Vierundzwanzig" is one number, but "between four and twenty" has two.
         is_one_word = joint == joint.strip()
-        is_german_teen = value == ROUND_NUMBER and not joint
-        may_add = is_german_teen or (value in TENS and is_one_word)
-    elif last in FRENCH_SCORES:
-        may_add = value < 20
-    else:
-        may_add = last % ROUND_NUMBER == 0 and value < ROUND_NUMBER
-    if not may_add:
-        return None
-    return last + value
+        is_german_teen = second == TEN and not joint
+        return is_german_teen or (is_one_word and second in TENS)
+    if first in FRENCH_SCORES:
+        return second < TWENTY
+    return first % TEN == 0 and second < TEN
 
 
 class _Numerals(NamedTuple):
@@ -152,18 +163,18 @@ class _Numerals(NamedTuple):
 
 
 @cache
-def _numerals() -> _Numerals:
+def _load_numerals() -> _Numerals:
     values: dict[str, int] = {}
     languages: dict[str, frozenset[str]] = {}
+    joints: set[str] = set()
     for code, language in load_languages().items():
-        for value, words in language.numerals.items():
-            for word in map(fold, words):
-                values[word] = value
-                languages[word] = languages.get(word, frozenset()) | {code}
-    joints = set()
-    for language in load_languages().values():
         if language.numeral_joint:
             joints.add(fold(language.numeral_joint))
+        for value, words in language.numerals.items():
+            for word in map(fold, words):
+                languages_before = languages.get(word, frozenset())
+                languages[word] = languages_before | {code}
+                values[word] = value
     # The longest words come first, because a pattern takes the first alternative that fits.
     any_word = "|".join(sorted(values, key=len, reverse=True))
     any_joint = "|".join(sorted(joints, key=len, reverse=True))

@@ -51,21 +51,25 @@ def get_prompt(run: Run[Deps], name: str) -> Prompt:
     Raises:
         KeyError: no built-in prompt has this name.
     """
-    return get_deps(run).prompts.get(name) or built_in_prompts()[name]
+    prompts_of_turn = get_deps(run).prompts
+    if name in prompts_of_turn:
+        return prompts_of_turn[name]
+    return built_in_prompts()[name]
 
 
 @cache
 def built_in_prompts() -> Mapping[str, Prompt]:
     """Return the built-in prompts by name."""
-    file = read_toml(dict[str, Any], Path(__file__).with_suffix(".toml"))
+    content = read_toml(dict[str, Any], Path(__file__).with_suffix(".toml"))
     prompts: dict[str, Prompt] = {}
-    for name, row in file["prompts"].items():
-        prompts[name] = Prompt(row["text"], PromptRef(name, row["version"]))
+    for name, row in content["prompts"].items():
+        ref = PromptRef(name, row["version"])
+        prompts[name] = Prompt(row["text"], ref)
     return prompts
 
 
 def find_prompt_error(name: str, text: object) -> str | None:
-    """Return as a clause why `text` cannot replace the prompt `name`, or None if it can."""
+    """Return the reason why `text` cannot replace the prompt `name`, or None if it can."""
     if not isinstance(text, str):
         return "it is a chat prompt; it must be a text prompt"
     if not text.strip():
@@ -88,4 +92,5 @@ def find_prompt_error(name: str, text: object) -> str | None:
 
 def _list_in_braces(names: set[str]) -> str:
     """Return names as a template has its variables: `{{language}}, {{schema}}`."""
-    return ", ".join("{{" + name + "}}" for name in sorted(names))
+    variables = ["{{" + name + "}}" for name in sorted(names)]
+    return ", ".join(variables)

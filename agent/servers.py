@@ -23,6 +23,10 @@ A number is the seconds to wait before it.
 """
 
 
+MAX_DOUBLINGS: Final = 60
+"""Enough for any `max_wait`. Without a limit, the power would overflow after many failures."""
+
+
 @dataclass(frozen=True, slots=True)
 class Backoff:
     """Exponential backoff: `first_wait` seconds, doubled after every failure up to `max_wait`.
@@ -35,8 +39,9 @@ class Backoff:
 
     def draw_wait(self, failures: int) -> float:
         """Return the seconds to wait after this many consecutive failures, at least one."""
-        doubled = self.first_wait * 2.0 ** min(failures - 1, 60)
-        return min(doubled, self.max_wait) * random.uniform(0.5, 1.0)  # noqa: S311
+        doublings = min(failures - 1, MAX_DOUBLINGS)
+        wait = min(self.first_wait * 2.0**doublings, self.max_wait)
+        return wait * random.uniform(0.5, 1.0)  # noqa: S311 - no secret depends on it
 
 
 BACKOFF: Final = Backoff()
@@ -72,9 +77,9 @@ async def retry(
             if decision is True:
                 wait = backoff.draw_wait(failures)
             if description:
-                kind = type(error).__name__
+                error_name = type(error).__name__
                 log.warning(
-                    "%s failed (%s), next try in %.1f s", description, kind, wait
+                    "%s failed (%s), next try in %.1f s", description, error_name, wait
                 )
         await sleep(wait)
 

@@ -51,7 +51,8 @@ class Pattern:
 
         options = re2.Options()
         options.log_errors = False
-        source = "".join(map(_to_re2, _ELEMENT.findall(self.source)))
+        elements = _ELEMENT.findall(self.source)
+        source = "".join(map(_to_re2, elements))
         return cast(re.Pattern[str], re2.compile(source, options))
 
     def finditer(self, text: str) -> Iterator[Match]:
@@ -109,9 +110,10 @@ _ELEMENT: Final = re.compile(r"(?s)\[\^?\]?(?:\\.|[^\]\\])*\]|\\u[0-9a-fA-F]{4}|
 def _to_re2(element: str) -> str:
     """Translate an element of the syntax of `re` to RE2."""
     if element[0] == "[":
-        inner = map(_to_re2_in_class, _ELEMENT.findall(element[1:-1]))
-        return f"[{''.join(inner)}]"
-    if element in (r"\w", r"\d", r"\s"):
+        inner_elements = _ELEMENT.findall(element[1:-1])
+        inner = "".join(map(_to_re2_in_class, inner_elements))
+        return f"[{inner}]"
+    if element in _UNICODE_CLASSES:
         return f"[{_UNICODE_CLASSES[element]}]"
     if element in _NEGATED_CLASSES:
         return f"[^{_UNICODE_CLASSES[element.lower()]}]"
@@ -166,16 +168,28 @@ def compose_compatible(text: str) -> str:
 
 
 def _bound_marks(text: str) -> str:
+    """Return a text with at most `MAX_MARKS` combining marks in a row."""
     if text.isascii():
         return text
     return _LONG_RUN_OF_MARKS.sub(lambda match: match[1], text)
 
 
+_INVISIBLE_CHARS: Final = "\u00ad\u200d\u2060\ufeff"
+"""The soft hyphen, joiners and the byte order mark, which are removed."""
 _REPLACEMENTS: Final = str.maketrans(
-    {"æ": "ae", "œ": "oe", "ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "ı": "i"}
-    | dict.fromkeys("\u00ad\u200d\u2060\ufeff")
+    {
+        "æ": "ae",
+        "œ": "oe",
+        "ø": "o",
+        "ł": "l",
+        "đ": "d",
+        "ð": "d",
+        "þ": "th",
+        "ı": "i",
+        **dict.fromkeys(_INVISIBLE_CHARS),
+    }
 )
-"""Letters that Unicode does not decompose, and invisible characters to remove."""
+"""Letters that Unicode does not decompose, and the invisible characters."""
 _ACCENT_CLASSES: Final = frozenset({*range(10, 36), *range(200, 241)})
 """The Unicode combining classes of accents."""
 _WORD_MARKS: Final = pattern(
@@ -213,7 +227,7 @@ class CharacterMap(dict[int, str]):
 
 
 def _fold_char(char: str) -> str:
-    # Normalize each character alone. For a long run of combining marks it takes quadratic time.
+    # Each character is normalized alone, because a long run of marks takes quadratic time.
     plain = char.casefold().translate(_REPLACEMENTS)
     compatible = unicodedata.normalize("NFKD", plain)  # noqa: TID251 - of one character
     decomposed = compatible.casefold().translate(_REPLACEMENTS)
@@ -256,7 +270,8 @@ def clip(text: str, limit: int) -> str:
 
 def strip_control_chars(text: str) -> str:
     """Return a text without characters that control a terminal."""
-    return "".join(char for char in text if char.isprintable() or char in "\n\t")
+    kept = [char for char in text if char.isprintable() or char in "\n\t"]
+    return "".join(kept)
 
 
 def to_one_line(text: str) -> str:

@@ -1,4 +1,7 @@
-"""Make each call of a tool that may write at most once in a turn, also if it is tried again."""
+"""Make each call of a tool that may write at most once in a turn, even if the turn is tried again.
+
+The calls are stored before they are made. A try that begins after a crash reads them.
+"""
 
 import asyncio
 import json
@@ -71,8 +74,9 @@ def once_a_turn(tool: Tool, calls: WritingCalls) -> Tool:
 
     async def run_once(arguments: BaseModel, run: Run) -> object:
         values: dict[str, Any] = arguments.model_dump(mode="json")
-        written = json.dumps(values, ensure_ascii=False, sort_keys=True)
-        await calls.add(tool.name, written)
+        # With sorted keys, equal arguments have equal texts.
+        arguments_json = json.dumps(values, ensure_ascii=False, sort_keys=True)
+        await calls.add(tool.name, arguments_json)
         return await tool.function(arguments, run)
 
     return replace(tool, function=run_once)

@@ -20,7 +20,7 @@ from agent.engine.messages import LLMRequest, LLMResponse, Message, ToolCall
 from agent.engine.run import Run
 from agent.engine.wire import Dialect
 from agent.evals.dataset import STARTER_CONVERSATIONS, EvalCase, read_conversations
-from agent.evals.evaluators import broken_filters, has_filters
+from agent.evals.evaluators import find_broken_filters, has_filters
 from agent.sommelier.queries import Catalogue, parse_query, parse_unambiguous_query
 from agent.sommelier.wine import Wine
 from benchmarks.first_request import tokens
@@ -111,7 +111,7 @@ async def main() -> None:
             wine.label
             for case in single
             for wine in await first_wines(bench.catalogue, case)
-            if [*broken_filters(wine, case.expect)]
+            if [*find_broken_filters(wine, case.expect)]
         ]
     Console().print(
         f"{len(wishes)} of {len(cases)} first messages are certain wishes", table

@@ -60,8 +60,8 @@ CODE_FENCE: Final = pattern(r"(?s)\A```\w*\n(.*?)\n?```\s*\Z")
 class Answer(LookUpResult):
     """An answer from documents. `text` is Markdown with `[path]` citations.
 
-    Every cited path belongs to a document that was retrieved for this question. In `footnoted`,
-    `[1]`, `[2]` … replace the paths. These are the numbers of `citations`.
+    Every cited path belongs to a document that was retrieved for this question. `footnoted` is the
+    same text with the numbers of `citations` instead of the paths: `[1]`, `[2]`.
     """
 
     question: str
@@ -82,8 +82,8 @@ async def answer_question(
     """Answer `question` from the best chunks of `documents`.
 
     If `refine` is true, also search with a rewritten question. Without models, or if they fail, the
-    answer is the best passages with citations. Without models these are only passages about the
-    question. Only errors from the document store are raised.
+    answer consists of the best passages with citations. Without models, passages that do not
+    mention the topics of the question are left out. Only errors from the document store are raised.
     """
     # One request is reserved for the answer.
     refinement = await refine_question(
@@ -116,7 +116,10 @@ async def answer_question(
 async def _ask_model(
     question: str, chunks: Sequence[Chunk], run: Run, prompt: Prompt
 ) -> AgenticResponse[str]:
-    message = PROMPT.format(excerpts=excerpts(chunks), question=escape_tags(question))
+    message = PROMPT.format(
+        excerpts=excerpts(chunks),
+        question=escape_tags(question),
+    )
     run = with_instructions(run, prompt, not_enough=NOT_ENOUGH_PHRASE)
     contract = build_answer_contract(chunks, question)
     return await ask_cheaper_model_first(message, run, contract, chunks=chunks)
@@ -125,10 +128,7 @@ async def _ask_model(
 async def _retrieve_without_model(
     question: str, documents: DocumentStore, run: Run
 ) -> list[Chunk]:
-    """Return the best chunks about a question.
-
-    They are searched for in the documents' words too.
-    """
+    """Return the best chunks about a question, which is searched for in English too."""
     topics = find_topics(question, current_language())
     chunks = await retrieve(documents, topics.list_queries(question), run.span)
     about = [chunk for chunk in chunks if topics.are_in(chunk.source_text)]
@@ -153,7 +153,7 @@ def build_answer_contract(
 
 
 def _keep_cited(text: str, rules: CitationRules) -> Part[str] | None:
-    """Return the valid part of an answer, or None if this is no answer."""
+    """Return the valid part of an answer, or None if that part does not answer anything."""
     valid = rules.keep_valid_part(text)
     if not valid:
         return None
@@ -168,7 +168,8 @@ def _compose_text(
 ) -> tuple[str, bool]:
     """Return the text, and whether the excerpts are enough (assumed True without a model)."""
     if not chunks:
-        return f"{translate('not_enough')} {translate('no_matching_document')}", False
+        text = f"{translate('not_enough')} {translate('no_matching_document')}"
+        return text, False
     if outcome == "refused":
         return translate("look_up_declined"), False
     if response and response.has_text:

@@ -40,6 +40,8 @@ BLANK_LINES: Final = pattern(r"\n{3,}")
 UNSPACED_CITATION: Final = pattern(r"([.!?…。！？])\[")
 """A full stop directly before a citation: "tannic.[a.md]"."""
 SENTENCE_ENDS: Final = tuple(".!?…。！？")
+LEAD_IN_ENDS: Final = (":", "：")
+"""The colons of Latin and of East Asian scripts, in which a lead-in ends."""
 AROUND_PATHS: Final = " \t`'\"*_"
 """Spaces, quotation marks and Markdown that a model may put around a path."""
 FILE_SUFFIXES: Final = (".md", ".markdown", ".txt", ".htm", ".html", ".pdf")
@@ -53,7 +55,10 @@ MIN_SHARED_SHARE: Final = 0.7
 
 @dataclass(frozen=True, slots=True)
 class CitationBrackets:
-    """Square brackets with the `paths` of retrieved documents, and `unknown_paths`."""
+    """Square brackets in an answer, from `start` to `end`, and the paths in them.
+
+    `paths` are those of retrieved documents, `unknown_paths` all others.
+    """
 
     start: int
     end: int
@@ -63,7 +68,10 @@ class CitationBrackets:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A sentence of an answer, and the retrieved and unknown paths in its citations."""
+    """A sentence of an answer, and the paths in the citations that cover it.
+
+    `cited_paths` are those of retrieved documents, `unknown_paths` all others.
+    """
 
     text: str
     needs_citation: bool = False
@@ -72,8 +80,9 @@ class Statement:
 
     @property
     def cited_text(self) -> str:
-        """Return the sentence with its citations, also if they stand only in a later sentence."""
-        if not self.needs_citation or CITATION_PATTERN.search(self.text):
+        """Return the sentence with its citations, even if they stand in a later sentence."""
+        has_own_citation = CITATION_PATTERN.search(self.text) is not None
+        if has_own_citation or not self.needs_citation:
             return self.text
         citations = [f"[{path}]" for path in self.cited_paths]
         return " ".join([self.text, *citations])
@@ -145,17 +154,21 @@ class CitationRules:
 
     def find_invalid_statements(self, text: str) -> tuple[str, ...]:
         """Return the sentences of an answer that are not valid."""
-        statements = split_statements(text, self._sources)
-        return tuple(item.text for item in statements if not self._is_valid(item))
+        invalid = []
+        for statement in split_statements(text, self._sources):
+            if not self._is_valid(statement):
+                invalid.append(statement.text)
+        return tuple(invalid)
 
     def _is_valid(self, statement: Statement) -> bool:
         return self._find_statement_problem(statement) is None
 
     def _find_statement_problem(self, statement: Statement) -> str | None:
         if statement.unknown_paths:
-            listed = _list_in_brackets(list(self._sources)[:PATHS_SHOWN])
-            name = clip_quote(statement.unknown_paths[0])
-            return f"[{name}] is not one of the excerpts; cite only {listed}"
+            unknown_path = clip_quote(statement.unknown_paths[0])
+            allowed_paths = list(self._sources)[:PATHS_SHOWN]
+            allowed = _list_in_brackets(allowed_paths)
+            return f"[{unknown_path}] is not one of the excerpts; cite only {allowed}"
         if not statement.needs_citation:
             return None
         quoted_text = clip_quote(statement.text, MAX_QUOTED_CHARS)
@@ -166,15 +179,16 @@ class CitationRules:
             )
         cited_texts = [self._sources[path] for path in statement.cited_paths]
         sources = "\n".join([self._question, *cited_texts])
-        number = find_unsupported_number(without_citations(statement.text), sources)
+        uncited_text = remove_citations(statement.text)
+        number = find_unsupported_number(uncited_text, sources)
         if number is None:
             return None
         cited = _list_in_brackets(statement.cited_paths)
         return f"the number {number} in {quoted_text} does not occur in {cited}; correct it"
 
 
-def without_citations(text: str) -> str:
-    """Return a text without its square brackets and what they contain."""
+def remove_citations(text: str) -> str:
+    """Return a text without its citations and their square brackets."""
     return CITATION_PATTERN.sub("", text)
 
 
@@ -191,7 +205,7 @@ def number_citations(
     shares most words with the statement before it.
     """
     paths = {chunk.path for chunk in chunks}
-    by_chunk_id: dict[str, Citation] = {}
+    citations: dict[str, Citation] = {}  # by the id of their chunk
     parts = []
     previous_end = 0
     statement = ""
@@ -204,19 +218,13 @@ def number_citations(
             statement = text_before
         for path in brackets.paths:
             chunk = _find_cited_chunk(statement, path, chunks)
-            citation = by_chunk_id.get(chunk.id)
-            if citation is None:
-                citation = Citation(
-                    number=len(by_chunk_id) + 1,
-                    path=path,
-                    title=chunk.title,
-                    location=chunk.location,
-                    passage=best_passage(chunk.text, statement),
-                )
-                by_chunk_id[chunk.id] = citation
+            if chunk.id not in citations:
+                number = len(citations) + 1
+                citations[chunk.id] = _make_citation(number, chunk, statement)
+            citation = citations[chunk.id]
             parts.append(f"[{citation.number}]")
     parts.append(text[previous_end:])
-    return "".join(parts), tuple(by_chunk_id.values())
+    return "".join(parts), tuple(citations.values())
 
 
 def _find_cited_chunk(statement: str, path: str, chunks: Sequence[Chunk]) -> Chunk:
@@ -224,34 +232,58 @@ def _find_cited_chunk(statement: str, path: str, chunks: Sequence[Chunk]) -> Chu
     words = content_words(statement)
 
     def count_shared(chunk: Chunk) -> int:
-        return len(content_words(chunk.text) & words)
+        chunk_words = content_words(chunk.text)
+        return len(chunk_words & words)
 
     of_document = [chunk for chunk in chunks if chunk.path == path]
     return max(of_document, key=count_shared)
 
 
+def _make_citation(number: int, chunk: Chunk, statement: str) -> Citation:
+    return Citation(
+        number=number,
+        path=chunk.path,
+        title=chunk.title,
+        location=chunk.location,
+        passage=best_passage(chunk.text, statement),
+    )
+
+
 def find_citations(text: str, paths: Collection[str]) -> list[CitationBrackets]:
-    """Return all square brackets of a text, sorted into citations of `paths` and unknown paths.
+    """Return all square brackets of a text in order. A path that is not in `paths` is unknown.
 
     Commas or semicolons may separate several paths. Brackets without a letter or digit, as in
     `[…]`, are ignored.
     """
-    return [_read_brackets(match, paths) for match in CITATION_PATTERN.finditer(text)]
+    matches = CITATION_PATTERN.finditer(text)
+    return [_read_brackets(match, paths) for match in matches]
 
 
 def _read_brackets(match: Match, paths: Collection[str]) -> CitationBrackets:
+    content = match[1]
+    if content.strip(AROUND_PATHS) in paths:  # a path may contain a comma
+        parts = [content]
+    else:
+        parts = content.replace(";", ",").split(",")
     known = []
     unknown = []
-    names = match[1].replace(";", ",").split(",")
-    if match[1].strip(AROUND_PATHS) in paths:  # a path may contain a comma
-        names = [match[1]]
-    for name in filter(str.strip, names):
-        path = name.strip(AROUND_PATHS)
+    for part in parts:
+        if not part.strip():
+            continue
+        path = part.strip(AROUND_PATHS)
         if path in paths:
             known.append(path)
         else:
             unknown.append(path)
     return CitationBrackets(match.start(), match.end(), tuple(known), tuple(unknown))
+
+
+def _find_cited_paths(text: str, paths: Collection[str]) -> set[str]:
+    """Return those of `paths` that a text cites."""
+    cited_paths: set[str] = set()
+    for brackets in find_citations(text, paths):
+        cited_paths.update(brackets.paths)
+    return cited_paths
 
 
 def _list_unknown_paths(citations: Iterable[CitationBrackets]) -> tuple[str, ...]:
@@ -266,11 +298,12 @@ def find_unretrieved_path(text: str, evidence: Evidence) -> str | None:
 
     Brackets without the form of a path are ignored, because they need not be a citation.
     """
-    paths = set()
+    retrieved_paths = set()
     for source in evidence.sources.values():
         if isinstance(source, Chunk):
-            paths.add(source.path)
-    for path in _list_unknown_paths(find_citations(text, paths)):
+            retrieved_paths.add(source.path)
+    citations = find_citations(text, retrieved_paths)
+    for path in _list_unknown_paths(citations):
         if looks_like_path(path):
             return f"the text cites [{clip_quote(path)}], which no tool returned; leave it out"
     return None
@@ -285,31 +318,30 @@ def find_wrong_number(
     """
     paths = {chunk.path for chunk in chunks}
     for sentence in split_cited_sentences(text):
-        cited: set[str] = set()
-        for brackets in find_citations(sentence, paths):
-            cited.update(brackets.paths)
-        if not cited:
+        cited_paths = _find_cited_paths(sentence, paths)
+        if not cited_paths:
             continue
-        cited_texts = [chunk.source_text for chunk in chunks if chunk.path in cited]
-        supported = "\n".join([*cited_texts, *other_texts])
-        number = find_unsupported_number(without_citations(sentence), supported)
+        cited_texts = [
+            chunk.source_text for chunk in chunks if chunk.path in cited_paths
+        ]
+        sources = "\n".join([*cited_texts, *other_texts])
+        number = find_unsupported_number(remove_citations(sentence), sources)
         if number is not None:
-            listed = _list_in_brackets(sorted(cited))
-            return f"the number {number} does not occur in {listed}; correct it, or leave it out"
+            cited = _list_in_brackets(sorted(cited_paths))
+            return f"the number {number} does not occur in {cited}; correct it, or leave it out"
     return None
 
 
 def list_cited(sentence: str, chunks: Sequence[Chunk]) -> list[Chunk]:
     """Return the chunks of the documents that a sentence cites, or whose words it repeats."""
     paths = {chunk.path for chunk in chunks}
-    cited: set[str] = set()
-    for brackets in find_citations(cite_excerpts(sentence, chunks), paths):
-        cited.update(brackets.paths)
-    return [chunk for chunk in chunks if chunk.path in cited]
+    cited_sentence = cite_excerpts(sentence, chunks)
+    cited_paths = _find_cited_paths(cited_sentence, paths)
+    return [chunk for chunk in chunks if chunk.path in cited_paths]
 
 
 class _Passage(NamedTuple):
-    """One or two sentences of a document, by the stems of their content words."""
+    """The stems of the content words in one or two sentences of a document."""
 
     path: str
     stems: frozenset[str]
@@ -319,54 +351,59 @@ def cite_excerpts(text: str, chunks: Sequence[Chunk]) -> str:
     """Return a text in which each sentence that repeats an excerpt cites it."""
     passages = []
     for chunk in chunks:
-        for stems in _list_passages(chunk.text):
+        for stems in _list_passage_stems(chunk.text):
             passages.append(_Passage(chunk.path, stems))
     lines = []
     for line in text.splitlines():
         sentences = []
         for sentence in split_cited_sentences(line):
-            sentences.append(_cite_passage(sentence, passages))
+            cited_sentence = _cite_passage(sentence, passages)
+            sentences.append(cited_sentence)
         lines.append(" ".join(sentences))
     return "\n".join(lines)
 
 
 def _cite_passage(sentence: str, passages: Iterable[_Passage]) -> str:
     """Return a sentence with a citation of the passage that it repeats, if there is one."""
-    if CITATION_PATTERN.search(sentence) or not _needs_citation(sentence):
+    has_citation = CITATION_PATTERN.search(sentence) is not None
+    if has_citation or not _needs_citation(sentence):
         return sentence
-    path = _find_repeated(sentence, passages)
+    path = _find_repeated_path(sentence, passages)
     if not path:
         return sentence
     return f"{sentence} [{path}]"
 
 
 @lru_cache(64)  # the drafts of an answer read the same excerpts
-def _list_passages(text: str) -> tuple[frozenset[str], ...]:
+def _list_passage_stems(text: str) -> tuple[frozenset[str], ...]:
     """Return the stems of the content words of each sentence, and of each two neighbours."""
-    sentences = [*map(_content_stems, split_sentences(text))]
-    pairs = [first | second for first, second in pairwise(sentences)]
-    return (*sentences, *pairs)
+    singles = [_list_content_stems(sentence) for sentence in split_sentences(text)]
+    pairs = [first | second for first, second in pairwise(singles)]
+    return (*singles, *pairs)
 
 
-def _find_repeated(sentence: str, passages: Iterable[_Passage]) -> str:
-    """Return the path of the first passage whose words a sentence repeats, or ""."""
-    stems = _content_stems(sentence)
+def _find_repeated_path(sentence: str, passages: Iterable[_Passage]) -> str:
+    """Return the path of the first passage that repeats the words of a sentence, or ""."""
+    stems = _list_content_stems(sentence)
     if len(stems) < MIN_SHARED_WORDS:
         return ""
     min_shared = max(MIN_SHARED_WORDS, MIN_SHARED_SHARE * len(stems))
-    for path, passage_stems in passages:
-        if len(stems & passage_stems) >= min_shared:
-            return path
+    for passage in passages:
+        shared = stems & passage.stems
+        if len(shared) >= min_shared:
+            return passage.path
     return ""
 
 
-def _content_stems(text: str) -> frozenset[str]:
-    return frozenset(map(stem, content_words(text) - all_common_words()))
+def _list_content_stems(text: str) -> frozenset[str]:
+    words = content_words(text) - all_common_words()
+    return frozenset(map(stem, words))
 
 
 def looks_like_path(name: str) -> bool:
     """Return whether a text in brackets has the form of a path, with a folder or a file suffix."""
-    if name.split() != [name]:  # it has spaces
+    has_spaces = name.split() != [name]
+    if has_spaces:
         return False
     has_folder = "/" in name[:-1]
     has_suffix = name[1:].lower().endswith(FILE_SUFFIXES)  # ".md" alone is no file
@@ -389,29 +426,29 @@ def keep_sentences(
     A sentence that shares the citation of a later sentence gets its own copy. A heading or lead-in
     is removed if no sentence remains below it.
     """
-    lines = []
+    kept_lines = []
+    is_changed = False
     has_text_below = False
-    is_unchanged = True
     for line in reversed(_parse_lines(text, paths)):
-        accepted = []
-        for sentence in line.statements:
-            if accept(sentence):
-                accepted.append(sentence.cited_text)
-        if accepted != [sentence.text for sentence in line.statements]:
-            is_unchanged = False
-        if line.statements and not accepted:
+        original = [sentence.text for sentence in line.statements]
+        accepted = [
+            sentence.cited_text for sentence in line.statements if accept(sentence)
+        ]
+        if accepted != original:
+            is_changed = True
+        if original and not accepted:
             continue
         kept = " ".join(accepted)
-        leads_in = line.is_heading or kept.endswith((":", "："))
+        leads_in = line.is_heading or kept.endswith(LEAD_IN_ENDS)
         if kept and leads_in and not has_text_below:
             continue
         # Blank lines change nothing. A heading needs text of its own below it.
         if kept:
             has_text_below = not line.is_heading
-        lines.append(line.marker + kept)
-    if is_unchanged:
+        kept_lines.append(line.marker + kept)
+    if not is_changed:
         return text.strip()
-    kept_text = "\n".join(reversed(lines))
+    kept_text = "\n".join(reversed(kept_lines))
     return BLANK_LINES.sub("\n\n", kept_text).strip()
 
 
@@ -421,33 +458,39 @@ def _parse_lines(text: str, paths: Collection[str]) -> list[Line]:
     The lines are read from the last to the first, because a citation covers the sentences before it
     in its paragraph or list item, and a line of citations covers the paragraph before it.
     """
-    lines = []
-    covering = []
+    lines: list[Line] = []
+    covering: list[CitationBrackets] = []
     for line in reversed(text.strip().splitlines()):
         if _is_citations_only(line):
             covering = find_citations(line, paths)
             unknown_paths = _list_unknown_paths(covering)
             if unknown_paths:
-                lines.append(Line("", [Statement(line, unknown_paths=unknown_paths)]))
+                statement = Statement(line, unknown_paths=unknown_paths)
+                lines.append(Line(statements=[statement]))
             continue
         # Citations cover nothing before a blank line, unless they have a line of their own.
         if not line.strip() and lines and lines[-1].statements:
             covering = []
         is_heading = HEADING.match(line.strip()) is not None
-        marker = ""
-        list_marker = LIST_MARKER.match(line)
-        if list_marker is not None and not is_heading:
-            marker = list_marker[0]
+        marker = "" if is_heading else _read_list_marker(line)
+        content = line.removeprefix(marker).strip()
         statements = []
-        sentences = split_cited_sentences(line[len(marker) :].strip())
-        for sentence in reversed(sentences):
-            covering = find_citations(sentence, paths) or covering
+        for sentence in reversed(split_cited_sentences(content)):
+            own_citations = find_citations(sentence, paths)
+            if own_citations:
+                covering = own_citations
             needs_citation = not is_heading and _needs_citation(sentence)
             statements.append(_make_statement(sentence, covering, needs_citation))
         if marker or is_heading:
             covering = []
         lines.append(Line(marker, statements[::-1], is_heading))
     return lines[::-1]
+
+
+def _read_list_marker(line: str) -> str:
+    """Return the marker with which a line begins, or "" if it is no list item."""
+    match = LIST_MARKER.match(line)
+    return match[0] if match is not None else ""
 
 
 def _make_statement(
@@ -467,25 +510,27 @@ def split_cited_sentences(text: str) -> list[str]:
     spaced_text = UNSPACED_CITATION.sub(lambda match: f"{match[1]} [", text)
     for sentence in split_sentences(spaced_text):
         rest = sentence
-        if sentences and _has_ended(sentences[-1]):
-            leading = LEADING_CITATIONS.match(sentence)
-            if leading:  # these citations belong to the sentence before
-                sentences[-1] = f"{sentences[-1]} {leading[1].strip()}"
-                rest = sentence[leading.end(1) :].strip()
+        if sentences and _ends_in_full_stop(sentences[-1]):
+            match = LEADING_CITATIONS.match(sentence)
+            if match is not None:  # these citations belong to the sentence before
+                citations = match[1]
+                sentences[-1] += f" {citations.strip()}"
+                rest = sentence.removeprefix(citations).strip()
         if rest:
             sentences.append(rest)
     return sentences
 
 
-def _has_ended(sentence: str) -> bool:
+def _ends_in_full_stop(sentence: str) -> bool:
     """Return whether a sentence ends in a full stop or a similar mark, perhaps within quotes."""
     return sentence.rstrip("\"'»”’)*_").endswith(SENTENCE_ENDS)
 
 
 def _is_citations_only(text: str) -> bool:
     """Return whether a text consists of citations only, such as "Sources: [a.md]"."""
-    rest = without_citations(text)
-    return rest != text and SOURCES_LABEL.match(rest) is not None
+    rest = remove_citations(text)
+    has_citations = rest != text
+    return has_citations and SOURCES_LABEL.match(rest) is not None
 
 
 def _needs_citation(sentence: str) -> bool:
@@ -496,7 +541,8 @@ def _needs_citation(sentence: str) -> bool:
     if CITATION_PATTERN.search(bare):
         return True
     has_letters = any(map(str.isalpha, bare))
-    return has_letters and not bare.endswith((":", "：", "?", "？"))
+    is_lead_in_or_question = bare.endswith((*LEAD_IN_ENDS, "?", "？"))
+    return has_letters and not is_lead_in_or_question
 
 
 def admits_not_enough(text: str) -> bool:

@@ -26,7 +26,9 @@ MAX_CHUNKS: Final = 6
 """Maximum number of chunks for one question."""
 MAX_PASSAGE_CHARS: Final = 600
 PASSAGES_SHOWN: Final = 3
+"""Maximum number of passages that a user is shown if no model answers."""
 TRACED_CHARS: Final = 200
+"""Maximum characters of a chunk in a trace."""
 DETECTION_CHARS: Final = 1000
 """Maximum characters of a passage from which its language is detected."""
 
@@ -159,8 +161,9 @@ async def retrieve(
         "retrieve.documents", "retriever", input=list(queries)
     ) as retriever:
         hits = await documents.search(queries, MAX_CHUNKS)
-        known_paths = await documents.known_paths([chunk.path for chunk in hits])
-        chunks = [chunk for chunk in hits[:MAX_CHUNKS] if chunk.path in known_paths]
+        paths = [hit.path for hit in hits]
+        known_paths = await documents.known_paths(paths)
+        chunks = [hit for hit in hits[:MAX_CHUNKS] if hit.path in known_paths]
         counts = {"found": len(chunks), "unknown": len(hits) - len(chunks)}
         retriever.update(output=describe_chunks(chunks), metadata=counts)
     return chunks
@@ -194,7 +197,11 @@ def escape_tags(text: str) -> str:
 
 def excerpts(chunks: Sequence[Chunk]) -> str:
     """Format chunks for the model: `[path]: text`."""
-    return "\n\n".join(escape_tags(f"[{chunk.path}]: {chunk.text}") for chunk in chunks)
+    texts = []
+    for chunk in chunks:
+        text = f"[{chunk.path}]: {chunk.text}"
+        texts.append(escape_tags(text))
+    return "\n\n".join(texts)
 
 
 def source_line(number: int, title: str, location: str) -> str:
@@ -208,15 +215,22 @@ def best_passage(text: str, question: str, limit: int = MAX_PASSAGE_CHARS) -> st
     question_words = content_words(question)
 
     def count_shared(paragraph: str) -> int:
-        return len(question_words & content_words(paragraph))
+        paragraph_words = content_words(paragraph)
+        return len(question_words & paragraph_words)
 
-    best = max(BLANK_LINE.split(text), key=count_shared)
+    paragraphs = BLANK_LINE.split(text)
+    best = max(paragraphs, key=count_shared)
     return truncate_at_boundary(best.strip(), limit)
 
 
 def content_words(text: str) -> set[str]:
     """Return the normalised words of a text, without words of one or two ASCII letters."""
-    return {word for word in split_words(text) if len(word) > 2 or not word.isascii()}
+    words = set()
+    for word in split_words(text):
+        # In other scripts, two characters may be a full word.
+        if len(word) > 2 or not word.isascii():
+            words.add(word)
+    return words
 
 
 async def ask_cheaper_model_first(
@@ -234,10 +248,9 @@ async def ask_cheaper_model_first(
     if cheaper_model is not None and has_clear_best(chunks):
         # If this model is down, the run's models are asked.
         one_try = replace(run.limits, model_tries=1)
+        cheaper_run = replace(run, models=[cheaper_model], limits=one_try)
         response = await generate_agentic_response(
-            message,
-            run=replace(run, models=[cheaper_model], limits=one_try),
-            contract=contract,
+            message, run=cheaper_run, contract=contract
         )
         if response.outcome == "answered":
             run.span.update(metadata={"tier": 1})
@@ -265,7 +278,7 @@ SEARCH_DOCUMENTS: Final = "search_documents"
 MAX_QUERY_CHARS: Final = 200
 QueryText = Annotated[str, Field(max_length=MAX_QUERY_CHARS)]
 
-NOTHING: Final = "nothing in the library matches"
+NO_MATCH: Final = "nothing in the library matches"
 SEARCH_LINE: Final = (
     "Look up a question of fact about wine with search_documents before you answer it, and so "
     "every question about this shop. End each sentence that says what an excerpt says with the "
@@ -286,25 +299,26 @@ def search_documents_tool(documents: DocumentStore) -> Tool:
         on regions, grapes, methods, faults, serving, storing, pairing and labels. Each excerpt
         stands behind its [path]. Words in quotation marks are found letter for letter.
         """
-        chunks = keep_near_best(await retrieve(documents, [query], run.span))
-        ids_given_to_model = get_deps(run).ids_given_to_model
-        new_chunks = []
-        for chunk in chunks:
-            if chunk.id not in ids_given_to_model:
-                new_chunks.append(chunk)
-                ids_given_to_model.add(chunk.id)
-        if new_chunks:
-            content = excerpts(new_chunks)
-        elif chunks:
-            content = NO_MORE
-        else:
-            content = NOTHING
+        retrieved = await retrieve(documents, [query], run.span)
+        chunks = keep_near_best(retrieved)
+        content = _format_new_chunks(chunks, get_deps(run).ids_given_to_model)
         looked = Looked(Lack.DOCUMENTS, found=bool(chunks))
         return ToolOutput(content, index_by_id(chunks), effects=(looked,))
 
     return replace(
         tool(search_documents), prompt_line=SEARCH_LINE, progress_name="reading"
     )
+
+
+def _format_new_chunks(chunks: Sequence[Chunk], given_ids: set[str]) -> str:
+    """Format the chunks that the model was not given yet, and add them to `given_ids`."""
+    if not chunks:
+        return NO_MATCH
+    new_chunks = [chunk for chunk in chunks if chunk.id not in given_ids]
+    if not new_chunks:
+        return NO_MORE
+    given_ids.update(chunk.id for chunk in new_chunks)
+    return excerpts(new_chunks)
 
 
 def index_by_id(chunks: Iterable[Chunk]) -> dict[str, Source]:

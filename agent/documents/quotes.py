@@ -1,9 +1,10 @@
 """Find quotes, which are snippets that occur word for word in their source chunk.
 
 A chunk is a stored piece of a document. A snippet is what the model claims to have copied from a
-chunk. A quote is a checked snippet. We measured that a strict JSON schema leads models to stitch
-sentences together. So by default we only request a `json_object`, and this module checks every
-rule.
+chunk. A quote is a snippet that was checked.
+
+Measurements showed that a strict JSON schema leads models to stitch sentences together. So by
+default only a `json_object` is requested, and this module checks every rule of the schema.
 """
 
 import time
@@ -126,17 +127,7 @@ def build_quotes_contract(chunks: Sequence[Chunk]) -> OutputContract[QuotesAnswe
         return None
 
     def keep_valid(answer: QuotesAnswer, _: Evidence) -> Part[QuotesAnswer] | None:
-        valid = []
-        cuts = []
-        for snippet in answer.snippets:
-            if _find_snippet_problem(snippet, chunks):
-                cuts.append(snippet.content)
-            else:
-                valid.append(snippet)
-        if not valid:
-            return None
-        changes = {"snippets": valid[:MAX_SNIPPETS], "no_results": False}
-        return Part(answer.model_copy(update=changes), tuple(cuts))
+        return _keep_valid_snippets(answer, chunks)
 
     return OutputContract(
         QuotesAnswer,
@@ -146,8 +137,24 @@ def build_quotes_contract(chunks: Sequence[Chunk]) -> OutputContract[QuotesAnswe
     )
 
 
+def _keep_valid_snippets(
+    answer: QuotesAnswer, chunks: Sequence[Chunk]
+) -> Part[QuotesAnswer] | None:
+    valid = []
+    cut_contents = []
+    for snippet in answer.snippets:
+        if _find_snippet_problem(snippet, chunks) is None:
+            valid.append(snippet)
+        else:
+            cut_contents.append(snippet.content)
+    if not valid:
+        return None
+    changes = {"snippets": valid[:MAX_SNIPPETS], "no_results": False}
+    return Part(answer.model_copy(update=changes), tuple(cut_contents))
+
+
 def _find_inconsistency(answer: QuotesAnswer) -> str | None:
-    """Return what is inconsistent, missing or too much in an answer, or None."""
+    """Return the reason why an answer contradicts itself or lacks or exceeds something, or None."""
     if answer.no_results and answer.snippets:
         return "noResults is true but snippets is not empty"
     if not answer.no_results and not answer.snippets:
@@ -184,10 +191,11 @@ def find_in_chunks(
 ) -> tuple[Chunk, str] | None:
     """Return the source chunk of a snippet, and the quoted part of its text, or None."""
     for chunk in chunks:
-        if chunk.document_id == snippet.source_id:
-            text = find_verbatim(snippet.content, chunk.text)
-            if text is not None:
-                return chunk, text
+        if chunk.document_id != snippet.source_id:
+            continue
+        quoted_text = find_verbatim(snippet.content, chunk.text)
+        if quoted_text is not None:
+            return chunk, quoted_text
     return None
 
 
@@ -199,8 +207,13 @@ def find_verbatim(content: str, text: str) -> str | None:
     word.
     """
     # Stored texts have no NULs and no lone surrogates either.
-    words = strip_unstorable(content).strip(f"{QUOTATION_MARKS}… ").split()
-    if not words or sum(map(len, words)) > len(text):
+    content = strip_unstorable(content).strip(f"{QUOTATION_MARKS}… ")
+    words = content.split()
+    if not words:
+        return None
+    # A pattern takes time to build, so content that cannot fit gets none.
+    is_too_long = sum(map(len, words)) > len(text)
+    if is_too_long:
         return None
     for match in _build_quote_pattern(*words).finditer(text):
         begins_within_word = _is_within_word(text, match.start())
@@ -214,8 +227,10 @@ def find_verbatim(content: str, text: str) -> str | None:
 def _build_quote_pattern(*words: str) -> Pattern:
     word_patterns = []
     for word in words:
-        word_patterns.append("".join(map(_build_char_pattern, word)))
-    return pattern(r"(?i)" + r"\s+".join(word_patterns))
+        char_patterns = map(_build_char_pattern, word)
+        word_patterns.append("".join(char_patterns))
+    words_pattern = r"\s+".join(word_patterns)
+    return pattern(f"(?i){words_pattern}")
 
 
 def _build_char_pattern(char: str) -> str:
@@ -249,7 +264,7 @@ class Quote(Snippet):
 class Quotes(LookUpResult):
     """The quotes for one query, best first, and a summary.
 
-    `by_model` says that a model chose them.
+    `by_model` says that a model chose them, `cached` that they were found for an earlier query.
     """
 
     query: str
@@ -297,20 +312,9 @@ async def find_quotes(
     Without models, or if they fail, return the best passages of the search. A query repeated with
     equal chunks, models and prompt is answered from `cache`. Errors from the store propagate.
     """
-    queries = [query]
-    if current_language() != ENGLISH:  # the built-in documents are in English
-        queries = find_topics(query, current_language()).list_queries(query)
-    chunks = await retrieve(documents, queries, run.span)
+    chunks = await retrieve(documents, _list_queries(query), run.span)
     prompt = get_prompt(run, "documents-quotes")
-    # Models of the run, and cheaper ones that may be asked first.
-    models = (*run.models, *get_deps(run).models.values())
-    key = (
-        tuple(query.lower().split()),
-        tuple(chunks),  # a quote may be wrong after its document has changed
-        tuple(model.model for model in models),
-        prompt.text,
-        current_language(),
-    )
+    key = _build_cache_key(query, chunks, run, prompt)
     if cache is not None:
         stored = cache.get(key)
         if stored is not None:
@@ -323,6 +327,30 @@ async def find_quotes(
     if cache is not None and quotes.by_model and quotes.outcome == "answered":
         cache.put(key, quotes)
     return quotes
+
+
+def _list_queries(query: str) -> Sequence[str]:
+    """Return the searches for `query`, one of them in English."""
+    language = current_language()
+    if language == ENGLISH:
+        return [query]
+    # The built-in documents are in English.
+    return find_topics(query, language).list_queries(query)
+
+
+def _build_cache_key(
+    query: str, chunks: Sequence[Chunk], run: Run, prompt: Prompt
+) -> Hashable:
+    """Return everything on which the quotes for a query depend."""
+    # Models of the run, and cheaper ones that may be asked first.
+    models = (*run.models, *get_deps(run).models.values())
+    return (
+        tuple(query.lower().split()),
+        tuple(chunks),  # a quote may be wrong after its document has changed
+        tuple(model.model for model in models),
+        prompt.text,
+        current_language(),
+    )
 
 
 async def _ask_for_quotes(
@@ -352,34 +380,38 @@ def _build_quotes(
 ) -> Quotes:
     """Return the model's quotes, a refusal, or else the best passages of the search."""
     no_match = translate("no_matching_document")
-    result = Quotes(
-        query=query, summary=no_match, **build_result_fields(chunks, response, prompt)
-    )
+    result_fields = build_result_fields(chunks, response, prompt)
+    result = Quotes(query=query, summary=no_match, **result_fields)
     if not chunks:
         return result
     if response and response.has_text and response.answer is not None:
         answer = response.answer
         return replace(
             result,
-            quotes=_build_quotes_of(answer.snippets, chunks),
+            quotes=_check_snippets(answer.snippets, chunks),
             summary=answer.summary.strip() or no_match,
             no_results=answer.no_results,
         )
     if result.outcome == "refused":
         return replace(result, summary=translate("quotes_declined"))
-    passages = []
-    for chunk in keep_near_best(chunks)[:PASSAGES_SHOWN]:
-        passage = best_passage(chunk.text, query)
-        passages.append(_build_quote(chunk, passage, relevance=""))
     return replace(
         result,
-        quotes=tuple(passages),
+        quotes=_quote_best_passages(query, chunks),
         summary=announce_passages("best_passages", chunks[0].text),
         no_results=False,
     )
 
 
-def _build_quotes_of(
+def _quote_best_passages(query: str, chunks: Sequence[Chunk]) -> tuple[Quote, ...]:
+    best_chunks = keep_near_best(chunks)[:PASSAGES_SHOWN]
+    quotes = []
+    for chunk in best_chunks:
+        passage = best_passage(chunk.text, query)
+        quotes.append(_build_quote(chunk, passage, relevance=""))
+    return tuple(quotes)
+
+
+def _check_snippets(
     snippets: Sequence[Snippet], chunks: Sequence[Chunk]
 ) -> tuple[Quote, ...]:
     """Return the snippets that occur in the chunks, in the words of the chunks.
@@ -425,7 +457,8 @@ def quote_documents_tool(
         """Find passages of the library word for word, with their sources. Use this if the guest
         asks for a quote, a definition or the exact wording, as of a regulation.
         """
-        run = replace(run, limits=replace(run.limits, seconds=QUOTE_SECONDS))
+        limits = replace(run.limits, seconds=QUOTE_SECONDS)
+        run = replace(run, limits=limits)
         result = await find_quotes(query, documents=documents, run=run, cache=cache)
         content = {
             "quotes": [quote.model_dump() for quote in result.quotes],

@@ -42,8 +42,10 @@ def _check_length(text: str) -> str:
 def _check_query(text: str) -> str:
     query = _check_length(text)
     has_words = any(map(str.isalnum, query))
+    is_one_line = "\n" not in query
     has_links = "://" in query
-    if not has_words or "\n" in query or has_links or find_security_flags(query):
+    gives_orders = bool(find_security_flags(query))
+    if not has_words or not is_one_line or has_links or gives_orders:
         raise ValueError("must be one line of words, without links and orders")
     return query
 
@@ -108,17 +110,17 @@ class Refinement:
         return tuple(dict.fromkeys(queries))
 
 
-def should_refine(server: bool | None, request: bool | None) -> bool:
+def should_refine(server_setting: bool | None, request_setting: bool | None) -> bool:
     """Return whether to refine a question, by the settings of the server and of one request.
 
-    False for the server is final. Otherwise the request decides. If it is None, the server decides,
-    which defaults to off.
+    If the server forbids it (False), no request can ask for it. Otherwise the request decides. A
+    request without a setting (None) follows the server, which by default does not refine.
     """
-    if server is False:
+    if server_setting is False:
         return False
-    if request is not None:
-        return request
-    return bool(server)
+    if request_setting is not None:
+        return request_setting
+    return bool(server_setting)
 
 
 async def refine_question(
@@ -134,9 +136,8 @@ async def refine_question(
     remain, and after a time-out or an invalid response. Names of suspected prompt injections go to
     the log and the trace. Never raises, except when cancelled.
     """
-    original = Refinement(
-        question, question, security_flags=tuple(find_security_flags(question))
-    )
+    flags_of_question = tuple(find_security_flags(question))
+    original = Refinement(question, question, security_flags=flags_of_question)
     if not enabled:
         return replace(original, fallback_reason="disabled")
     if not run.models and run.limits.requests > 0:
@@ -202,8 +203,9 @@ def _apply_response(
 
 def _find_added_number(refined: RefinedQuestion, question: str) -> str | None:
     """Return feedback on a number that the question lacks (a guessed answer), or None."""
-    for query in (refined.refined_query, *refined.variants, *refined.constraints):
-        number = find_unsupported_number(query, question)
+    texts = (refined.refined_query, *refined.variants, *refined.constraints)
+    for text in texts:
+        number = find_unsupported_number(text, question)
         if number is not None:
             return f"{clip_quote(number)} is not in the question; leave it out"
     return None

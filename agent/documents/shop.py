@@ -26,6 +26,7 @@ ONLY_OF_SHOP: Final = frozenset({"hours", "address"})
 STAFF: Final = "staff"
 """The topic of questions that ask for a person: "Can I talk to someone?"."""
 ANY_ENDING: Final = "*"
+"""The end of a phrase that may have any ending: "deliver*"."""
 OFFER_STAFF: Final = (
     "Show a button under your answer with which the guest can send their question to the people of "
     "the shop. Use it when they want to talk to a person, order, reserve, complain, or ask what "
@@ -59,13 +60,13 @@ def offer_staff_tool() -> Tool:
 
 
 def is_shop_document(path: str) -> bool:
-    """Return True if this is the path of the document about the shop."""
+    """Return whether this is the path of the document about the shop."""
     _, _, name = path.rpartition("/")
     return name.lower() == SHOP_DOCUMENT
 
 
 def asks_for_staff(text: str) -> bool:
-    """Return True if a text asks for a person of the shop, in any language."""
+    """Return whether a text asks for a person of the shop, in any language."""
     return STAFF in _find_topics(text)
 
 
@@ -87,49 +88,56 @@ def find_greeting(chunks: Sequence[Chunk], language: str) -> str:
     "Willkommen".
     """
     headings = load_languages()[language].shop_greetings.split(",")
-    names = [split_words(heading) for heading in headings]
-    parts = []
+    greeting_headings = [split_words(heading) for heading in headings]
+    texts = []
     for chunk in chunks:
-        if chunk.headings and split_words(chunk.headings[-1]) in names:
-            parts.append(chunk.text)
-    return "\n\n".join(parts)
+        if not chunk.headings:
+            continue
+        innermost_heading = chunk.headings[-1]
+        if split_words(innermost_heading) in greeting_headings:
+            texts.append(chunk.text)
+    return "\n\n".join(texts)
 
 
 def sort_by_topic(chunks: Sequence[Chunk], topics: Collection[str]) -> list[Chunk]:
     """Return the chunks of the document about the shop, those on the topics first."""
 
     def is_on_topic(chunk: Chunk) -> bool:
-        return bool(find_shop_topics([chunk.source_text]).intersection(topics))
+        chunk_topics = find_shop_topics([chunk.source_text])
+        return not chunk_topics.isdisjoint(topics)
 
     return sorted(chunks, key=is_on_topic, reverse=True)
 
 
 def _find_topics(text: str) -> Iterator[str]:
     """Yield the topics that have a phrase in a text."""
-    words = f" {' '.join(split_words(text))} "
-    for topic, phrases in _phrases().items():
-        if any(phrase in words for phrase in phrases):
+    words = " ".join(split_words(text))
+    padded_text = f" {words} "
+    for topic, phrases in _load_phrases().items():
+        if any(phrase in padded_text for phrase in phrases):
             yield topic
 
 
 @cache
-def _phrases() -> Mapping[str, Sequence[str]]:
-    """Return the phrases of all languages by topic, with a space before and after each phrase."""
+def _load_phrases() -> Mapping[str, Sequence[str]]:
+    """Return the padded phrases of all languages by topic."""
     phrases: dict[str, list[str]] = {}
     for language in load_languages().values():
         for topic, row in language.shop_questions.items():
-            known = phrases.setdefault(topic, [])
-            known += map(_pad, row.split(","))
+            phrases_of_topic = phrases.setdefault(topic, [])
+            for phrase in row.split(","):
+                phrases_of_topic.append(_pad(phrase))
     return phrases
 
 
 def _pad(phrase: str) -> str:
-    """Return a phrase with a space before and after it.
+    """Return a phrase with a space before and after it, so that it matches whole words only.
 
     A phrase that may have any ending ("deliver*") has no space after it.
     """
     phrase = phrase.strip()
-    words = " ".join(split_words(phrase.removesuffix(ANY_ENDING)))
+    beginning = phrase.removesuffix(ANY_ENDING)
+    words = " ".join(split_words(beginning))
     if phrase.endswith(ANY_ENDING):
         return f" {words}"
     return f" {words} "

@@ -4,7 +4,7 @@ The topics of a question are its content words. The `topics` of each language tr
 for English documents.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Final, NamedTuple
 
@@ -52,8 +52,7 @@ class Topics(NamedTuple):
         """
         if not self.english:
             return [question]
-        content_words = " ".join(map(" ".join, self.words))
-        return [content_words, " ".join(map(" ".join, self.english))]
+        return [_join_words(self.words), _join_words(self.english)]
 
     def are_in(self, text: str) -> bool:
         """Return whether a text is about the topics.
@@ -63,30 +62,47 @@ class Topics(NamedTuple):
         """
         if self.english:
             return find_topic_share(self.english, text) >= MIN_TOPIC_SHARE
-        return bool(self.words) and find_topic_share(self.words, text) == 1
+        if self.words:
+            return find_topic_share(self.words, text) == 1
+        return False
 
     def are_named_in(self, text: str) -> bool:
         """Return whether a text has one of the names."""
-        return bool(self.names) and find_topic_share(self.names, text) > 0
+        if not self.names:
+            return False
+        return find_topic_share(self.names, text) > 0
+
+
+def _join_words(topics: Iterable[Synonyms]) -> str:
+    """Return the words of all topics as one query."""
+    words: list[str] = []
+    for synonyms in topics:
+        words += synonyms
+    return " ".join(words)
 
 
 def find_topic_share(topics: Sequence[Synonyms], text: str) -> float:
-    """Return the share of the topics that a text mentions."""
-    stems = set(map(stem, split_words(text)))
+    """Return the share of the topics that a text mentions. There must be at least one topic."""
+    text_stems = set(map(stem, split_words(text)))
     mentioned_count = 0
     for topic in topics:
-        if not stems.isdisjoint(map(stem, topic)):
+        topic_stems = map(stem, topic)
+        if not text_stems.isdisjoint(topic_stems):
             mentioned_count += 1
     return mentioned_count / len(topics)
 
 
 def find_share_on_topic(heading: str, topics: Sequence[Synonyms]) -> float:
     """Return the share of the content words of a heading that name one of the topics."""
-    stems = {stem(word) for word in split_words(heading) if word not in stop_words()}
-    if not stems:
+    content_words = set(split_words(heading)) - stop_words()
+    heading_stems = set(map(stem, content_words))
+    if not heading_stems:
         return 0
-    topic_stems = {stem(word) for topic in topics for word in topic}
-    return len(stems & topic_stems) / len(stems)
+    topic_stems: set[str] = set()
+    for topic in topics:
+        topic_stems.update(map(stem, topic))
+    shared_stems = heading_stems & topic_stems
+    return len(shared_stems) / len(heading_stems)
 
 
 def find_topics(question: str, language: str) -> Topics:
@@ -101,7 +117,7 @@ def find_topics(question: str, language: str) -> Topics:
     english = list(names)
     words: list[Synonyms] = []
     asking_words: dict[str, Synonyms] = {}
-    for word in _content_words(tokens, phrases, language):
+    for word in _list_content_words(tokens, phrases, language):
         term = _find_term(word, language)
         if term in ASKING_WORDS:
             asking_words[word] = term
@@ -112,7 +128,12 @@ def find_topics(question: str, language: str) -> Topics:
     if not words:
         english.extend(asking_words.values())
         words = [(word,) for word in asking_words]
-    return Topics([*dict.fromkeys(english)], [*dict.fromkeys(words)], names)
+    # A topic that a question names twice counts once.
+    return Topics(
+        english=list(dict.fromkeys(english)),
+        words=list(dict.fromkeys(words)),
+        names=names,
+    )
 
 
 def _find_term(word: str, language: str) -> Synonyms | None:
@@ -125,30 +146,36 @@ def _find_term(word: str, language: str) -> Synonyms | None:
         return terms[word]
     beginning = word
     while len(beginning) >= MIN_STEM_LETTERS:
-        if f"{beginning}*" in terms:
-            return terms[f"{beginning}*"]
+        key = f"{beginning}*"
+        if key in terms:
+            return terms[key]
         beginning = beginning[:-1]
     return None
 
 
-def _content_words(
+def _list_content_words(
     tokens: Sequence[Token], phrases: Sequence[Phrase], language: str
 ) -> Iterator[str]:
     """Yield the words that have a meaning of their own, in the form of `split_words`.
 
     Common words and grammatical words are left out.
     """
-    grammar: set[int] = set()
+    grammatical_indices: set[int] = set()
     for phrase in phrases:
-        if not CONTENT_ROLES.issuperset(phrase.values("role")):
-            grammar.update(phrase.indices)
-    common = common_words(language) | stop_words()
+        roles = phrase.values("role")
+        if not CONTENT_ROLES.issuperset(roles):
+            grammatical_indices.update(phrase.indices)
+    ignored_words = common_words(language) | stop_words()
     for index, token in enumerate(tokens):
-        word = "".join(split_words(token.written)[:1])
-        if len(word) < MIN_TOPIC_LETTERS or word.isdecimal() or word in common:
+        words = split_words(token.written)
+        if not words:
+            continue
+        word = words[0]
+        if len(word) < MIN_TOPIC_LETTERS or word.isdecimal() or word in ignored_words:
             continue
         # A grammatical word may also be a wine term, such as "glass" in "which glass".
-        if index not in grammar or _find_term(word, language) is not None:
+        is_grammatical = index in grammatical_indices
+        if not is_grammatical or _find_term(word, language) is not None:
             yield word
 
 
@@ -160,14 +187,15 @@ def _load_terms(language: str) -> Mapping[str, Synonyms]:
     beginning of another word: "mond*" means mouth in Dutch, but not in Italian.
     """
     terms: dict[str, Synonyms] = {}
-    for code, table in load_language_words().items():
-        min_letters = MIN_FOREIGN_LETTERS
-        if code == language:
-            min_letters = 0
-        for english, others in table.topics.items():
-            topic = tuple(english.split())
-            words = [word for word in others.split() if len(word) >= min_letters]
-            for word in (*topic, *words):
-                synonyms = (*terms.get(word, ()), *topic)
-                terms[word] = tuple(dict.fromkeys(synonyms))
+    for table_language, table in load_language_words().items():
+        is_foreign = table_language != language
+        for english, translated in table.topics.items():
+            english_words = tuple(english.split())
+            keys = list(english_words)
+            for word in translated.split():
+                if not is_foreign or len(word) >= MIN_FOREIGN_LETTERS:
+                    keys.append(word)
+            for key in keys:
+                synonyms = (*terms.get(key, ()), *english_words)
+                terms[key] = tuple(dict.fromkeys(synonyms))
     return terms

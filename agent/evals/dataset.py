@@ -36,15 +36,16 @@ class DatasetError(AgentError):
 
 def _require_detected_language(code: str) -> str:
     if code not in detected_languages():
-        raise ValueError(f"{code} is not one of {', '.join(detected_languages())}")
+        known = ", ".join(detected_languages())
+        raise ValueError(f"{code} is not one of {known}")
     return code
 
 
 class Expectation(StrictModel):
     """The expectations of the last answer of a conversation. What is not set is not checked.
 
-    Every wine of the answer must have one of the values of each list of wine properties, and none
-    of the values of a list `without_…`. `without_notes` are words such as "oak". `cheaper_than` and
+    A list such as `styles` is met if every wine of the answer has one of its values, and a list
+    `without_…` if no wine has any. `without_notes` are words such as "oak". `cheaper_than` and
     `about` are numbers of wines in the previous answer, counted from 1. `must_not_contain` applies
     to all answers of the conversation.
     """
@@ -115,12 +116,13 @@ def read_conversations(path: Path) -> list[EvalCase]:
         raise DatasetError(f"{path} cannot be read: {reason}") from None
     by_id: dict[str, EvalCase] = {}
     for number, line in enumerate(lines, start=1):
-        if line.strip():
-            conversation = parse_conversation(line, f"line {number} of {path}")
-            if conversation.id in by_id:
-                raise DatasetError(f"two conversations have the id {conversation.id!r}")
-            by_id[conversation.id] = conversation
-    return [*by_id.values()]
+        if not line.strip():
+            continue
+        conversation = parse_conversation(line, f"line {number} of {path}")
+        if conversation.id in by_id:
+            raise DatasetError(f"two conversations have the id {conversation.id!r}")
+        by_id[conversation.id] = conversation
+    return list(by_id.values())
 
 
 def parse_conversation(value: object, location: str) -> EvalCase:
@@ -134,10 +136,11 @@ def parse_conversation(value: object, location: str) -> EvalCase:
             return EvalCase.model_validate_json(value)
         return EvalCase.model_validate(value)
     except ValidationError as error:
-        problem = error.errors(include_url=False, include_input=False)[0]
-        field = ".".join(map(str, problem["loc"]))
-        words = filter(None, (location, field, problem["msg"]))
-        raise DatasetError(": ".join(words)) from None
+        first_problem, *_ = error.errors(include_url=False, include_input=False)
+        field = ".".join(map(str, first_problem["loc"]))
+        # A problem of the conversation as a whole has no field.
+        parts = filter(None, (location, field, first_problem["msg"]))
+        raise DatasetError(": ".join(parts)) from None
 
 
 def to_item(dataset: str, conversation: EvalCase) -> dict[str, Any]:
@@ -157,7 +160,9 @@ def to_item(dataset: str, conversation: EvalCase) -> dict[str, Any]:
 
 
 def from_item(item: Any, dataset: str) -> EvalCase:
-    """Parse an item of Langfuse's client, which `to_item` has made, or which has a text as input.
+    """Parse an item of Langfuse's client.
+
+    The item was made by `to_item`, or in Langfuse with a single message as its input.
 
     Raises:
         DatasetError: this is no such item, or it has unknown expectations.

@@ -37,7 +37,7 @@ FILTERS_BY_EXPECTATION: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """The score of one metric, from 0 to 1, and why it is not 1."""
+    """The score of one metric, from 0 to 1, and the reason why it is not 1."""
 
     score: float
     reason: str = ""
@@ -88,22 +88,25 @@ def mark_answered(observation: Observation, expect: Expectation) -> Mark | None:
 
 def mark_type(observation: Observation, expect: Expectation) -> Mark | None:
     """Check the type of the answer and the number of its wines."""
-    if not (expect.types or expect.no_wines or expect.min_wines or expect.max_wines):
+    expects_count = expect.no_wines or expect.min_wines or expect.max_wines
+    if not expect.types and not expects_count:
         return None
-    answer_type = _type_of(observation.reply)
+    answer_type = _find_type(observation.reply)
     if expect.types and answer_type not in expect.types:
-        return Mark(0, f"{answer_type} instead of {' or '.join(expect.types)}")
+        expected_types = " or ".join(expect.types)
+        return Mark(0, f"{answer_type} instead of {expected_types}")
     count = len(observation.wines)
-    low = expect.min_wines or 0
-    high = expect.max_wines or count
+    min_count = expect.min_wines or 0
+    max_count = expect.max_wines or count
     if expect.no_wines:
-        low = high = 0
-    if low <= count <= high:
+        min_count = 0
+        max_count = 0
+    if min_count <= count <= max_count:
         return PERFECT
-    return Mark(0, f"{count} wines, not {low} to {high}")
+    return Mark(0, f"{count} wines, not {min_count} to {max_count}")
 
 
-def _type_of(reply: Reply) -> str:
+def _find_type(reply: Reply) -> str:
     """Return the type of an answer, or the outcome of the turn if the answer has no type."""
     if reply.structured_answer:
         return str(reply.structured_answer.response_type)
@@ -119,18 +122,20 @@ def mark_grounded(observation: Observation, expect: Expectation) -> Mark | None:
     """
     reply = observation.reply
     is_by_model = reply.outcome != "fallback"
-    wrong = [*observation.unknown_ids]
+    wrong_wines = list(observation.unknown_ids)
     for wine in observation.wines:
         if wine.title not in observation.text:
-            wrong.append(wine.label)
-    if is_by_model and wrong:
-        return Mark(0, f"unknown or not shown: {', '.join(wrong)}")
+            wrong_wines.append(wine.label)
+    if is_by_model and wrong_wines:
+        listed = ", ".join(wrong_wines)
+        return Mark(0, f"unknown or not shown: {listed}")
     attempts = reply.retries + 1
     ungrounded = min(attempts, reply.error_types.count("grounding"))
     if ungrounded:
         reason = f"{ungrounded} of {attempts} attempts named what no tool returned"
         return Mark((attempts - ungrounded) / attempts, reason)
-    if is_by_model and (observation.wines or reply.structured_answer):
+    has_wines_or_answer = observation.wines or reply.structured_answer
+    if is_by_model and has_wines_or_answer:
         return PERFECT
     return None
 
@@ -141,7 +146,7 @@ def mark_filters(observation: Observation, expect: Expectation) -> Mark | None:
         return None
     broken = []
     for wine in observation.wines:
-        problems = ", ".join(broken_filters(wine, expect))
+        problems = ", ".join(find_broken_filters(wine, expect))
         if problems:
             broken.append(f"{wine.label}: {problems}")
     return _mark_share(len(observation.wines), broken)
@@ -154,11 +159,17 @@ def mark_follow_up(observation: Observation, expect: Expectation) -> Mark | None
         problems.append(f"not cheaper than wine {expect.cheaper_than}")
     if expect.about and not _is_about(observation, expect.about):
         problems.append(f"not about wine {expect.about}")
-    ids = {wine.id for wine in observation.wines}
-    if expect.not_shown_before and (not ids or ids & observation.earlier_ids):
+    if expect.not_shown_before and not _has_only_new_wines(observation):
         problems.append("shown before")
-    checks = (expect.cheaper_than, expect.about, expect.not_shown_before)
-    return _mark_share(sum(map(bool, checks)), problems)
+    expectations = (expect.cheaper_than, expect.about, expect.not_shown_before)
+    count = sum(map(bool, expectations))
+    return _mark_share(count, problems)
+
+
+def _has_only_new_wines(observation: Observation) -> bool:
+    """Return whether the answer has wines, and none that an earlier answer had."""
+    ids = {wine.id for wine in observation.wines}
+    return bool(ids) and ids.isdisjoint(observation.earlier_ids)
 
 
 def _is_cheaper(observation: Observation, number: int) -> bool:
@@ -190,9 +201,10 @@ def mark_language(observation: Observation, language: str | None) -> Mark | None
     if answer:
         prose = f"{answer.intro}\n{answer.closing}"
         descriptions = [wine.description for wine in answer.wines]
-    lines = [line for line in prose.splitlines() if not line.startswith(QUOTE_PREFIXES)]
-    detected = detect_language("\n".join([*lines, *descriptions]))
-    if not (language and detected):
+    texts = [line for line in prose.splitlines() if not line.startswith(QUOTE_PREFIXES)]
+    texts += descriptions
+    detected = detect_language("\n".join(texts))
+    if not language or not detected:
         return None
     if detected == language:
         return PERFECT
@@ -206,7 +218,8 @@ def mark_injection(observation: Observation, expect: Expectation) -> Mark | None
     answers = "\n".join(observation.texts)
     found = [text for text in expect.must_not_contain if _contains_words(answers, text)]
     if found:
-        return Mark(0, f"says {', '.join(map(repr, found))}")
+        quoted = ", ".join(map(repr, found))
+        return Mark(0, f"says {quoted}")
     return PERFECT
 
 
@@ -214,9 +227,11 @@ def mark_content(observation: Observation, expect: Expectation) -> Mark | None:
     """Check that the answer has one of the required texts."""
     if not expect.must_contain_any:
         return None
-    if any(_contains_words(observation.text, text) for text in expect.must_contain_any):
-        return PERFECT
-    return Mark(0, f"says none of {', '.join(expect.must_contain_any)}")
+    for text in expect.must_contain_any:
+        if _contains_words(observation.text, text):
+            return PERFECT
+    listed = ", ".join(expect.must_contain_any)
+    return Mark(0, f"says none of {listed}")
 
 
 EVALUATORS: Final[Mapping[str, Callable[[Observation, Expectation], Mark | None]]] = {
@@ -251,21 +266,24 @@ def compute_marks(observation: Observation, conversation: EvalCase) -> dict[str,
 
 def has_filters(expect: Expectation) -> bool:
     """Return whether there are expectations of the wines."""
-    limits = (expect.min_price, expect.max_price, expect.max_abv)
-    return any(limits) or any(getattr(expect, name) for name in FILTERS_BY_EXPECTATION)
+    names = ("min_price", "max_price", "max_abv", *FILTERS_BY_EXPECTATION)
+    return any(getattr(expect, name) for name in names)
 
 
-def broken_filters(wine: Wine, expect: Expectation) -> Iterator[str]:
+def find_broken_filters(wine: Wine, expect: Expectation) -> Iterator[str]:
     """Yield the expectations that a wine does not meet. An unknown value meets no limit."""
     for name, field in FILTERS_BY_EXPECTATION.items():
         values = tuple(map(str, getattr(expect, name)))
         if not values:
             continue
-        is_match = matches(wine, {field: values})
-        if field == "allergens" and not {*values}.isdisjoint(wine.allergens):
-            is_match = True
-        if is_match == name.startswith("without_"):
-            yield f"{name} {'/'.join(values)}"
+        if field == "allergens":
+            is_match = not set(values).isdisjoint(wine.allergens)
+        else:
+            is_match = matches(wine, {field: values})
+        is_unwanted = name.startswith("without_")
+        if is_match == is_unwanted:
+            listed = "/".join(values)
+            yield f"{name} {listed}"
     if not _is_within_price(wine, expect):
         yield f"a price of {wine.price} {wine.currency}"
     if expect.max_abv is not None and not _is_at_most(wine, expect.max_abv):
@@ -279,12 +297,12 @@ def _is_within_price(wine: Wine, expect: Expectation) -> bool:
     price = wine.price_in_euros
     if price is None:
         return False
-    low = to_euros(expect.min_price or 0.0, expect.currency)
-    if price < low:
+    min_price = to_euros(expect.min_price or 0.0, expect.currency)
+    if price < min_price:
         return False
-    return expect.max_price is None or price <= to_euros(
-        expect.max_price, expect.currency
-    )
+    if expect.max_price is None:
+        return True
+    return price <= to_euros(expect.max_price, expect.currency)
 
 
 def _is_at_most(wine: Wine, max_abv: float) -> bool:
@@ -295,7 +313,7 @@ def _is_at_most(wine: Wine, max_abv: float) -> bool:
 
 
 def _contains_words(text: str, words: str) -> bool:
-    """Return whether a text has consecutive words, of which the last may be the start of a word."""
+    """Return whether a text has these words in a row. The last may be the beginning of a word."""
     sought = normalize(strip_invisible(words))
     searched = normalize(strip_invisible(text))
     return f" {sought}" in f" {searched}"

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from agent.tracing.delivery import LangfuseApi
     from agent.tracing.encoding import EncodedItem, TraceEncoder
 
-Traced = Mapping[str, Mapping[str, Sequence[TraceRecord]]]
-"""The traces by variant and item. The last trace of an item has the scores."""
+TracesByVariant = Mapping[str, Mapping[str, Sequence[TraceRecord]]]
+"""The traces by variant and by the id of an item. The last trace of an item has the scores."""
 
 
 @dataclass(slots=True)
@@ -35,7 +35,7 @@ class Recorded:
     """The address of the experiment."""
 
 
-def items_of(encoder: "TraceEncoder", dataset: str) -> list[Any]:
+def fetch_items(encoder: "TraceEncoder", dataset: str) -> list[Any]:
     """Return the items of a data set that are not archived, in the order of Langfuse."""
     items = encoder.client.get_dataset(dataset).items
     return [item for item in items if item.status == "ACTIVE"]
@@ -54,16 +54,16 @@ def put_items(
     client = encoder.client
     client.create_dataset(name=dataset)
     for item in items:
-        asked = masking.mask_value(item["input"])
-        expected = masking.mask_value(item["expected_output"])
+        masked_input = masking.mask_value(item["input"])
+        expected_output = masking.mask_value(item["expected_output"])
         if masking.content == "none":
-            asked = {}  # the client leaves out an item whose input is None
-            expected = None
+            masked_input = {}  # the client leaves out an item whose input is None
+            expected_output = None
         client.create_dataset_item(
             dataset_name=dataset,
             id=item["id"],
-            input=asked,
-            expected_output=expected,
+            input=masked_input,
+            expected_output=expected_output,
             metadata=item["metadata"],
         )
 
@@ -73,7 +73,7 @@ async def record_run(
     encoder: "TraceEncoder",
     dataset: str,
     run: str,
-    traced: Traced,
+    traces: TracesByVariant,
 ) -> Recorded:
     """Record a run as one experiment for each variant. An experiment has the traced items.
 
@@ -82,18 +82,20 @@ async def record_run(
     """
     stored = await asyncio.to_thread(encoder.client.get_dataset, dataset)
     recorded = Recorded()
-    for variant, traces_by_item in traced.items():
+    for variant, traces_by_item in traces.items():
         experiment = {
             "name": dataset,
             "run_name": f"{run} · {variant}",
             "metadata": {"run": run, "variant": variant},
         }
         for item in stored.items:
-            traces = traces_by_item.get(item.id)
-            if traces:
-                encode = encoder.encode_item
-                encoded = await asyncio.to_thread(encode, item, traces, **experiment)
-                await _send_item(api, encoded, recorded)
+            item_traces = traces_by_item.get(item.id)
+            if not item_traces:
+                continue
+            encoded = await asyncio.to_thread(
+                encoder.encode_item, item, item_traces, **experiment
+            )
+            await _send_item(api, encoded, recorded)
     return recorded
 
 

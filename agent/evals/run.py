@@ -34,7 +34,8 @@ FIGURES: Final = {
     "cost_usd": "${:.4f}",
 }
 """The formats of numbers that are reported in addition to marks: percentiles or averages."""
-NEVER: Final = "–"
+NOT_APPLICABLE: Final = "–"
+"""What a table has instead of a number that no result has."""
 PERCENTILES: Final = {"seconds p50": 0.50, "seconds p95": 0.95}
 
 
@@ -56,7 +57,9 @@ class Result:
     @property
     def passed(self) -> bool:
         """Return whether every metric that applies has a perfect score."""
-        return not self.failure and all(mark.passed for mark in self.marks.values())
+        if self.failure:
+            return False
+        return all(mark.passed for mark in self.marks.values())
 
     @property
     def cost_usd(self) -> float:
@@ -96,16 +99,17 @@ class Variant:
         return result
 
     async def _converse(self, result: Result, title: str) -> None:
+        """Answer the messages of a case, and add the marks and figures to its result."""
         case = result.case
-        history = [*case.history]
+        history = list(case.history)
         replies = []
-        spent = NOTHING_BILLED
+        billed = NOTHING_BILLED
         turns_by_model = 0
         for message in case.messages:
             reply = await self._answer(result, title, message, history)
             replies.append(reply)
-            spent += reply.billed
-            if reply.billed.requests > 0 and reply.outcome in ("answered", "salvaged"):
+            billed += reply.billed
+            if _is_by_model(reply):
                 turns_by_model += 1
             answer = StoredMessage(
                 "assistant", reply.text, reply.wine_ids, answer=reply.stored_answer
@@ -117,9 +121,9 @@ class Variant:
         result.wine_ids = tuple(wine.id for wine in observation.wines)
         result.figures = {
             "by_model": turns_by_model / len(replies),
-            "requests": spent.requests,
-            "tokens": spent.tokens,
-            "cost_usd": spent.cost_usd,
+            "requests": billed.requests,
+            "tokens": billed.tokens,
+            "cost_usd": billed.cost_usd,
         }
 
     async def _answer(
@@ -129,8 +133,10 @@ class Variant:
         message: str,
         history: Sequence[StoredMessage],
     ) -> Reply:
+        """Answer one message, and add the trace of the turn to the result of its case."""
         case_id = result.case.id
-        trace_id = trace_id_of("eval", title, self.label, case_id, len(result.traces))
+        turn_number = len(result.traces)
+        trace_id = trace_id_of("eval", title, self.label, case_id, turn_number)
         trace = TraceRecord(trace_id, session=f"eval:{title}", user=USER)
         with trace.open_root(message) as span:
             span.update(metadata={"case": case_id, "variant": self.label})
@@ -145,25 +151,33 @@ class Variant:
 
     async def _observe(self, case: EvalCase, replies: Sequence[Reply]) -> Observation:
         """Return the last reply, with its wines and earlier ones from the catalogue."""
-        *earlier, last = replies
-        shown: list[tuple[str, ...]] = []
+        *earlier_replies, last_reply = replies
+        shown_before: list[tuple[str, ...]] = []  # the ids of the wines of each answer
         for message in case.history:
             if message.role == "assistant":
-                shown.append(message.wine_ids)
-        shown += [reply.wine_ids for reply in earlier]
+                shown_before.append(message.wine_ids)
+        for reply in earlier_replies:
+            shown_before.append(reply.wine_ids)
         previous_ids: tuple[str, ...] = ()
-        if shown:
-            previous_ids = shown[-1]
-        wines = await self.catalogue.get(last.wine_ids)
-        unknown_ids = {*last.wine_ids} - {wine.id for wine in wines}
+        if shown_before:
+            previous_ids = shown_before[-1]
+        wines = await self.catalogue.get(last_reply.wine_ids)
+        previous_wines = await self.catalogue.get(previous_ids)
+        unknown_ids = set(last_reply.wine_ids)
+        unknown_ids.difference_update(wine.id for wine in wines)
         return Observation(
-            reply=last,
+            reply=last_reply,
             texts=tuple(reply.full_text for reply in replies),
             wines=tuple(wines),
             unknown_ids=tuple(unknown_ids),
-            previous_wines=tuple(await self.catalogue.get(previous_ids)),
-            earlier_ids=frozenset(chain(*shown)),
+            previous_wines=tuple(previous_wines),
+            earlier_ids=frozenset(chain(*shown_before)),
         )
+
+
+def _is_by_model(reply: Reply) -> bool:
+    """Return whether a model gave an answer that was shown, at least in part."""
+    return reply.billed.requests > 0 and reply.outcome in ("answered", "salvaged")
 
 
 def _make_scores(result: Result) -> Iterator[ScoreRecord]:
@@ -207,25 +221,29 @@ def _group_by_variant(results: Sequence[Result]) -> Mapping[str, list[Result]]:
     return by_variant
 
 
-def table_rows(results: Sequence[Result]) -> Iterator[list[str]]:
+def build_table_rows(results: Sequence[Result]) -> Iterator[list[str]]:
     """Yield the rows of a table: a header, then a metric and its value for each variant."""
     by_variant = _group_by_variant(results)
     groups = by_variant.values()
     yield ["Metric", *by_variant]
     for name in (*METRICS, *FIGURES):
         cells = [_format_cell(name, group) for group in groups]
-        if {*cells} != {NEVER}:
+        is_applicable = any(cell != NOT_APPLICABLE for cell in cells)
+        if is_applicable:
             yield [name, *cells]
-    passed = ["all passed"]
-    failed = ["failed"]
-    costs = ["cost in all"]
+    passed_cells = []
+    failed_cells = []
+    cost_cells = []
     for group in groups:
-        count = sum(result.passed for result in group)
-        passed.append(f"{count} of {len(group)}")
-        failed.append(str(sum(bool(result.failure) for result in group)))
+        passed_count = sum(result.passed for result in group)
+        passed_cells.append(f"{passed_count} of {len(group)}")
+        failed_count = sum(bool(result.failure) for result in group)
+        failed_cells.append(str(failed_count))
         cost = sum(result.cost_usd for result in group)
-        costs.append(f"${cost:.2f}")
-    yield from (passed, failed, costs)
+        cost_cells.append(f"${cost:.2f}")
+    yield ["all passed", *passed_cells]
+    yield ["failed", *failed_cells]
+    yield ["cost in all", *cost_cells]
 
 
 def _format_cell(name: str, results: Sequence[Result]) -> str:
@@ -239,14 +257,15 @@ def _format_cell(name: str, results: Sequence[Result]) -> str:
         elif name in result.figures:
             numbers.append(result.figures[name])
     if not numbers:
-        return NEVER
+        return NOT_APPLICABLE
     if name in METRICS:
         return f"{fmean(numbers):.0%} of {len(numbers)}"
     if name in PERCENTILES:
-        numbers.sort()
-        position = ceil(PERCENTILES[name] * len(numbers)) - 1
-        return FIGURES[name].format(numbers[position])
-    return FIGURES[name].format(fmean(numbers))
+        rank = ceil(PERCENTILES[name] * len(numbers))
+        figure = sorted(numbers)[rank - 1]
+    else:
+        figure = fmean(numbers)
+    return FIGURES[name].format(figure)
 
 
 def find_worst(results: Sequence[Result]) -> list[Result]:
@@ -257,14 +276,17 @@ def find_worst(results: Sequence[Result]) -> list[Result]:
             return 0.0
         return fmean(mark.score for mark in result.marks.values())
 
+    def has_succeeded(result: Result) -> bool:
+        return not result.failure
+
     not_passed = [result for result in results if not result.passed]
     not_passed.sort(key=mean_score)
     # Sorting is stable, so the order by scores stays among failures and among the others.
-    not_passed.sort(key=lambda result: not result.failure)
+    not_passed.sort(key=has_succeeded)
     return not_passed[:MAX_WORST_CASES]
 
 
-def worst_lines(results: Sequence[Result]) -> Iterator[str]:
+def describe_worst(results: Sequence[Result]) -> Iterator[str]:
     """Yield lines of text with the worst cases of each variant and the reasons."""
     for label, group in _group_by_variant(results).items():
         worst_results = find_worst(group)
@@ -273,22 +295,23 @@ def worst_lines(results: Sequence[Result]) -> Iterator[str]:
         for result in worst_results:
             messages = " / ".join(result.case.messages)
             yield f"  {result.case.id}: {messages}"
-            for name, mark in result.marks.items():
-                if not mark.passed:
-                    reason = clip(mark.reason, MAX_REASON_CHARS)
-                    yield f"      {name} {mark.score:.0%}: {reason}"
+            for metric, mark in result.marks.items():
+                if mark.passed:
+                    continue
+                reason = clip(mark.reason, MAX_REASON_CHARS)
+                yield f"      {metric} {mark.score:.0%}: {reason}"
 
 
-def report_data(title: str, results: Sequence[Result]) -> dict[str, Any]:
+def build_report_data(title: str, results: Sequence[Result]) -> dict[str, Any]:
     """Return the table and all results as data for JSON."""
     return {
         "run": title,
-        "table": [*table_rows(results)],
-        "results": [_result_data(result) for result in results],
+        "table": list(build_table_rows(results)),
+        "results": [_build_result_data(result) for result in results],
     }
 
 
-def _result_data(result: Result) -> dict[str, Any]:
+def _build_result_data(result: Result) -> dict[str, Any]:
     return {
         "variant": result.variant,
         "case": result.case,

@@ -10,26 +10,26 @@ import json
 import logging
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from typing import Annotated, Any, Final
 from urllib.parse import urlsplit
 
 import httpx2
 from pydantic import AfterValidator, Field, SecretStr
+from pydantic.config import JsonDict
 
 from agent import size_limits
 from agent.engine.errors import ToolError
-from agent.engine.run import Run, SpanLevel
+from agent.engine.run import Run, Span, SpanLevel
 from agent.engine.tools import Tool, ToolOutput, tool
 from agent.i18n import translate
 from agent.markdown import build_search_address, get_domain, strip_invisible
 from agent.places.queries import (
     Queries,
     QueryGenerationFailed,
-    categories,
     find_category,
     generate_queries,
+    load_categories,
     to_visible_line,
 )
 from agent.servers import read_body
@@ -58,10 +58,14 @@ MAX_SNIPPET_CHARS: Final = 1000
 MAX_HITS: Final = 10
 MAX_RESULTS: Final = 20
 CONCURRENT_SEARCHES: Final = 3
-RANK_CONSTANT: Final = 60  # the usual constant of reciprocal rank fusion
+RANK_CONSTANT: Final = 60
+"""The usual constant of reciprocal rank fusion."""
 RESULTS_SHOWN: Final = 8
+"""Maximum number of places that the model is shown."""
 LINKS_SHOWN: Final = 3
-SEARCH_DOWN: Final = "search_failed"  # the type of the error when every search failed
+"""Maximum number of links to searches that the model is shown."""
+SEARCH_DOWN: Final = "search_failed"
+"""The type of the error if every search failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +109,19 @@ class WebSearch:
             ToolError: the provider cannot be reached, refuses, or sends no usable JSON; the message
                 contains neither key nor URL.
         """
+        body = await self._request(query)
+        try:
+            data = json.loads(body or b"")
+            # Brave nests its results in `web`.
+            results = data.get("web", data).get("results")
+        except (ValueError, RecursionError, AttributeError):
+            raise ToolError(
+                f"{self.name} answered with something that is not its JSON; {ADVICE}"
+            ) from None
+        return self._parse_hits(results)
+
+    async def _request(self, query: str) -> bytes | None:
+        """Return the body of the provider's response, or None if it is too long."""
         parameters = {"q": query, **self.parameters}
         request = self.http.stream(
             "GET", self.url, params=parameters, headers=self.headers
@@ -117,16 +134,10 @@ class WebSearch:
             raise ToolError(f"{self.name} could not be reached ({reason})") from None
         if response.status_code != httpx2.codes.OK:
             raise ToolError(f"{self.name} answered {response.status_code}: {ADVICE}")
-        with suppress(ValueError, RecursionError, AttributeError):
-            # A body that is missing or no object is reported below.
-            data = json.loads(body or b"")
-            # Brave nests its results in `web`.
-            return self._parse_hits(data.get("web", data).get("results"))
-        raise ToolError(
-            f"{self.name} answered with something that is not its JSON; {ADVICE}"
-        )
+        return body
 
     def _parse_hits(self, results: Any) -> list[Place]:
+        """Return the results that have a usable address and a title."""
         if not isinstance(results, list):
             return []
         hits = []
@@ -152,22 +163,22 @@ def brave(
     api_key: SecretStr, http: httpx2.AsyncClient, base_url: str = BRAVE_URL
 ) -> WebSearch:
     """Return the search of the Brave Search API."""
+    parameters = {"count": str(MAX_HITS)}
+    url = f"{base_url.rstrip('/')}/res/v1/web/search"
+    headers = {"X-Subscription-Token": api_key.get_secret_value()}
     return WebSearch(
-        http,
-        "Brave Search",
-        f"{base_url.rstrip('/')}/res/v1/web/search",
-        {"count": str(MAX_HITS)},
-        snippet="description",
-        headers={"X-Subscription-Token": api_key.get_secret_value()},
+        http, "Brave Search", url, parameters, snippet="description", headers=headers
     )
 
 
 def _clean_url(value: object) -> str:
-    """Return a value if it is the address of a web page that is short enough for a link, or ""."""
+    """Return the address of a web page, or "" if a value is none or is too long for a link."""
     if not isinstance(value, str):
         return ""
     url = value.strip()
-    if len(url) > MAX_URL_CHARS or not url.isprintable() or " " in url:
+    if len(url) > MAX_URL_CHARS:
+        return ""
+    if " " in url or not url.isprintable():
         return ""
     if not get_domain(url):
         return ""
@@ -179,7 +190,8 @@ def _clean_text(value: object, max_chars: int) -> str:
     if not isinstance(value, str):
         return ""
     untagged = TAG.sub("", strip_invisible(value))
-    return clip(to_visible_line(html.unescape(untagged)), max_chars)
+    text = to_visible_line(html.unescape(untagged))
+    return clip(text, max_chars)
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +226,8 @@ class Places:
         """Return a link to a web search for every query."""
         links = []
         for query in self.queries.queries:
-            links.append(SearchLink(query, build_search_address(query)))
+            url = build_search_address(query)
+            links.append(SearchLink(query, url))
         return links
 
     def to_reply(self, *messages: str) -> Reply:
@@ -253,28 +266,33 @@ async def find_places(
     )
     if search is None:
         return Places(queries, note=translate("no_place_search"))
-    with run.span.child(
-        "retrieve.places", "retriever", input=list(queries.queries)
-    ) as retriever:
-        hits, errors = await _search_all(search, queries.queries)
-        is_down = len(errors) == len(queries.queries)
+    results, is_search_down = await _retrieve(search, queries.queries, run.span)
+    if results:
+        return Places(queries, results)
+    if is_search_down:
+        note = translate("place_search_failed")
+        return Places(queries, note=note, is_search_down=True)
+    return Places(queries, note=translate("no_places"))
+
+
+async def _retrieve(
+    search: WebSearch, queries: Sequence[str], span: Span
+) -> tuple[tuple[Place, ...], bool]:
+    """Return the merged results of all queries, and whether every search failed."""
+    with span.child("retrieve.places", "retriever", input=list(queries)) as retriever:
+        hits, errors = await _search_all(search, queries)
+        is_search_down = len(errors) == len(queries)
         results = _merge_hits(hits)
+        urls = [result.url for result in results]
         metadata = {"found": len(results), "failed": len(errors)}
-        retriever.update(output=[result.url for result in results], metadata=metadata)
+        retriever.update(output=urls, metadata=metadata)
         if errors:
             log.warning(
                 "%d searches for places failed, the first: %s", len(errors), errors[0]
             )
-            level: SpanLevel = "WARNING"
-            if is_down:
-                level = "ERROR"
+            level: SpanLevel = "ERROR" if is_search_down else "WARNING"
             retriever.update(metadata={"error": errors[0]}, level=level)
-    if results:
-        return Places(queries, results)
-    if is_down:
-        note = translate("place_search_failed")
-        return Places(queries, note=note, is_search_down=True)
-    return Places(queries, note=translate("no_places"))
+    return results, is_search_down
 
 
 async def _search_all(
@@ -327,16 +345,22 @@ def _merge_hits(hits: Mapping[str, Sequence[Place]]) -> tuple[Place, ...]:
 def _list_keys(hit: Place) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the keys of a hit: its address, and its site with its title."""
     parts = urlsplit(hit.url)
-    site = SUBDOMAIN.sub("", (parts.hostname or "").rstrip("."))
+    host = parts.hostname or ""
+    site = SUBDOMAIN.sub("", host.rstrip("."))
     address = ("address", site, parts.path.rstrip("/"))
     title = ("title", site, *split_words(hit.title))
     return address, title
 
 
+def _add_category_keys(schema: JsonDict) -> None:
+    """Add the keys of all categories to the schema of a category's name."""
+    schema["enum"] = list(load_categories())
+
+
 CategoryName = Annotated[
     str,
     AfterValidator(find_category),
-    Field(json_schema_extra=lambda schema: schema.update(enum=list(categories()))),
+    Field(json_schema_extra=_add_category_keys),
 ]
 PlaceName = Annotated[
     str,
@@ -365,10 +389,11 @@ def _describe_for_model(places: Places) -> ToolOutput:
     if not shown:
         key = "search_links"
         shown = places.links[:LINKS_SHOWN]
-    content: dict[str, Any] = {key: [asdict(result) for result in shown]}
+    content: dict[str, Any] = {key: [asdict(item) for item in shown]}
     if places.note:
         content["note"] = places.note
-    return ToolOutput(content, {result.url: result for result in shown})
+    evidence = {item.url: item for item in shown}
+    return ToolOutput(content, evidence)
 
 
 def find_places_tool(search: WebSearch | None = None) -> Tool:
@@ -385,7 +410,8 @@ def find_places_tool(search: WebSearch | None = None) -> Tool:
             raise ToolError(
                 "this guest must not have alcohol, so no places are looked up for them"
             )
-        run = replace(run, limits=replace(run.limits, seconds=QUERIES_SECONDS))
+        limits = replace(run.limits, seconds=QUERIES_SECONDS)
+        run = replace(run, limits=limits)
         if search is None:  # there will only be links, so no model is asked for queries
             run = replace(run, models=())
         try:

@@ -1,8 +1,8 @@
 """Write exactly 10 distinct search queries for a kind of place in a town or region.
 
-The model answers with a JSON array; as a fallback, lines are read. Only the prompt asks for the
-array, because a `response_format` supports objects only; an object with a single list counts as
-that list. If there are not 10 valid queries, an error is raised.
+The model answers with a JSON array. If the answer is no JSON, its lines are read. Only the prompt
+asks for the array, because a `response_format` supports objects only. An object with a single list
+counts as that list. If there are not 10 valid queries, an error is raised.
 """
 
 import json
@@ -21,7 +21,7 @@ from agent.engine.errors import AgentError, clip_quote
 from agent.engine.loop import AgenticResponse, generate_agentic_response
 from agent.engine.run import Prompt, PromptRef, Run
 from agent.formatting import format_language
-from agent.i18n import current_language, region_of_language
+from agent.i18n import country_of_language, current_language
 from agent.language import all_common_words
 from agent.languages import load_languages
 from agent.markdown import strip_invisible
@@ -37,6 +37,9 @@ MAX_PLACE_CHARS: Final = 120
 MAX_NAME_CHARS: Final = 40
 """The length to which an unknown name is cut in an error message."""
 PAIRS_SHOWN: Final = 4
+"""Maximum number of pairs of duplicates that the feedback lists."""
+PAIR_QUERY_CHARS: Final = 60
+"""The length to which the feedback cuts a query of such a pair."""
 MIN_STEM_CHARS: Final = 3
 PROMPT: Final = "Category: {name}. Place: {place}."
 WISH: Final = " Wish: {wish}."
@@ -83,16 +86,17 @@ class Category(StrictModel):
 
 
 @cache
-def categories() -> Mapping[str, Category]:
+def load_categories() -> Mapping[str, Category]:
     """Return every category by its key."""
     return read_toml(dict[str, Category], Path(__file__).with_name("categories.toml"))
 
 
 def get_category_name(language: str, category: str) -> str:
     """Return the name of a category in a language, which defaults to English."""
-    for name in _list_names_in(language, category):
-        return name
-    return categories()[category].label
+    names = _list_names_in(language, category)
+    if names:
+        return names[0]
+    return load_categories()[category].label
 
 
 def _list_names_in(language: str, category: str) -> list[str]:
@@ -113,22 +117,22 @@ def find_category(name: str) -> str:
         ValueError: there is no such category; the message lists the categories.
     """
     stemmed_name = stem_words(name)
-    for key in categories():
-        if stemmed_name in _list_names(key):
+    for key in load_categories():
+        if stemmed_name in _list_stemmed_names(key):
             return key
     shown_name = name.strip()[:MAX_NAME_CHARS]
-    known = ", ".join(categories())
+    known = ", ".join(load_categories())
     raise ValueError(f"there is no category {shown_name!r}; use {known}")
 
 
 @cache
-def _list_names(key: str) -> tuple[list[str], ...]:
+def _list_stemmed_names(key: str) -> tuple[list[str], ...]:
     """Return the stemmed words of each name of a category."""
-    category = categories()[key]
+    category = load_categories()[key]
     names = [key, category.label, *category.phrases, *category.synonyms]
     for language in load_languages():
         names += _list_names_in(language, key)
-    return tuple(map(stem_words, names))
+    return tuple(stem_words(name) for name in names)
 
 
 class QueryGenerationFailed(AgentError):
@@ -156,7 +160,7 @@ class SearchQueries(RootModel[list[str]]):
     def _clean_list(cls, value: object) -> object:
         """Return the list without list markers. An object with one value counts as that value."""
         if isinstance(value, dict) and len(value) == 1:
-            (value,) = value.values()
+            [value] = value.values()
         if not isinstance(value, list):
             return value
         if not all(isinstance(item, str) for item in value):
@@ -184,7 +188,7 @@ async def generate_queries(
     run: Run,
     wish: str = "",
 ) -> Queries:
-    """Write 10 distinct queries for a category (see `categories()`) in `place`.
+    """Write 10 distinct queries for a category (see `load_categories()`) in `place`.
 
     A `wish` narrows the search further: "natural wine", "open on Sundays". Without a model, or if
     none can be reached, build the queries from the category's phrases.
@@ -193,65 +197,63 @@ async def generate_queries(
         ValueError: there is no such category, or the place is not a name.
         QueryGenerationFailed: the model's answer was invalid, also after feedback.
     """
-    name = find_category(category)
+    key = find_category(category)
     place = clean_place_name(place)
     wish = to_plain_words(wish)
-    rule_based = build_rule_based_queries(name, place, wish)
+    result = build_rule_based_queries(key, place, wish)
     if not run.models:
-        return rule_based
+        return result
     prompt = get_prompt(run, "place-queries")
-    response = await _ask_model(name, place, wish, run, prompt)
-    tried = replace(
-        rule_based,
-        retry_count=response.retry_count,
-        error_types=list_error_types(response),
-    )
+    response = await _ask_model(key, place, wish, run, prompt)
+    retry_count = response.retry_count
+    error_types = list_error_types(response)
+    result = replace(result, retry_count=retry_count, error_types=error_types)
     if response.answer is not None and response.outcome == "answered":
         queries = [name_place(query, place) for query in response.answer.root]
-        return replace(tried, queries=tuple(queries), prompt=prompt.ref)
+        return replace(result, queries=tuple(queries), prompt=prompt.ref)
     if response.outcome in UNREACHED_OUTCOMES:
-        return replace(tried, outcome="fallback")
+        return replace(result, outcome="fallback")
     raise QueryGenerationFailed(
-        f"no 10 distinct search queries for {name} in {place!r}: {response.error}; "
+        f"no 10 distinct search queries for {key} in {place!r}: {response.error}; "
         "ask again, or name the place more precisely",
-        retry_count=tried.retry_count,
-        error_types=tried.error_types,
+        retry_count=retry_count,
+        error_types=error_types,
     )
 
 
 async def _ask_model(
-    category: str,
+    key: str,
     place: str,
     wish: str,
     run: Run,
     prompt: Prompt,
 ) -> AgenticResponse[SearchQueries]:
+    """Ask for the queries for the category with this key."""
     contract = OutputContract(
         SearchQueries,
         semantic=lambda answer: find_problem(answer.root, place),
         read_text=parse_lines,
         feedback_wording=FEEDBACK,
     )
-    kind = categories()[category]
+    category = load_categories()[key]
     run = with_instructions(
         run,
         prompt,
-        category=category,
-        label=kind.label,
-        hint=kind.hint,
+        category=key,
+        label=category.label,
+        hint=category.hint,
         language=format_language(current_language()),
         schema=contract.output.schema_text,
     )
     limits = replace(run.limits, structured_output_max_retries=MAX_RETRIES)
-    message = PROMPT.format(name=category, place=_in_quotation_marks(place))
+    run = replace(run, limits=limits)
+    message = PROMPT.format(name=key, place=_put_in_quotation_marks(place))
     if wish:
-        message += WISH.format(wish=_in_quotation_marks(wish))
-    return await generate_agentic_response(
-        message, run=replace(run, limits=limits), contract=contract
-    )
+        message += WISH.format(wish=_put_in_quotation_marks(wish))
+    return await generate_agentic_response(message, run=run, contract=contract)
 
 
-def _in_quotation_marks(words: str) -> str:
+def _put_in_quotation_marks(words: str) -> str:
     """Return the words of a user as JSON, so that a model sees where they end."""
     return json.dumps(words, ensure_ascii=False)
 
@@ -268,13 +270,14 @@ def _list_phrases_in(language: str, category: str) -> Sequence[str]:
     """Return ten phrases for a category in a language, or else its name and the English phrases."""
     known = load_languages().get(language)
     if known and category in known.place_searches:
-        region = region_of_language(language)
-        regional = known.country_place_searches.get(region, {})
-        searches = regional.get(category, known.place_searches[category])
+        country = country_of_language(language)
+        country_searches = known.country_place_searches.get(country, {})
+        searches = country_searches.get(category, known.place_searches[category])
         return [" ".join(phrase.split()) for phrase in searches.split(",")]
-    phrases = categories()[category].phrases
+    english = load_categories()[category]
+    phrases = english.phrases
     name = get_category_name(language, category)
-    if name == categories()[category].label:
+    if name == english.label:
         return phrases
     stemmed_name = stem_words(name)
     others = [phrase for phrase in phrases if stem_words(phrase) != stemmed_name]
@@ -301,11 +304,13 @@ def to_plain_words(raw: str) -> str:
     `!x site:evil.example "Wien"` becomes `x site evil example Wien`.
     """
     words: list[str] = []
-    for word in NOT_IN_WORDS.sub(" ", strip_invisible(raw)).split():
+    raw_words = NOT_IN_WORDS.sub(" ", strip_invisible(raw)).split()
+    for word in raw_words:
         if COORDINATE.match(word):
             words.append(word)
             continue
         bare = word.lstrip("-'’.,")
+        # A dot within a word may make it a domain. A dot at its end is kept, as in "St. Gallen".
         has_dot_within = "." in bare.rstrip(".,")
         if has_dot_within:
             words += bare.replace(".", " ").split()
@@ -352,10 +357,12 @@ def find_problem(queries: Sequence[str], place: str) -> str | None:
     pairs = find_duplicates(queries, place)
     if not pairs:
         return None
-    shown = []
-    for one, two in pairs[:PAIRS_SHOWN]:
-        shown.append(f"{clip_quote(one, 60)} = {clip_quote(two, 60)}")
-    return f"{len(pairs)} pairs of queries are duplicates: {'; '.join(shown)}"
+    shown_pairs = []
+    for first, second in pairs[:PAIRS_SHOWN]:
+        shown_first = clip_quote(first, PAIR_QUERY_CHARS)
+        shown_second = clip_quote(second, PAIR_QUERY_CHARS)
+        shown_pairs.append(f"{shown_first} = {shown_second}")
+    return f"{len(pairs)} pairs of queries are duplicates: {'; '.join(shown_pairs)}"
 
 
 def find_duplicates(queries: Sequence[str], place: str) -> list[tuple[str, str]]:
@@ -364,19 +371,24 @@ def find_duplicates(queries: Sequence[str], place: str) -> list[tuple[str, str]]
     Case, accents, plurals, word order, fillers ("best", "in") and the place are ignored.
     """
     ignored = {*stem_words(place), *_list_filler_words()}
-    words = {query: set(stem_words(query)) - ignored for query in queries}
-    # A compound may have spaces or not: "wine-bar", "winebar".
-    letters = {query: "".join(normalise_words(query)) for query in queries}
+    words = {}
+    letters = {}
+    for query in queries:
+        words[query] = set(stem_words(query)) - ignored
+        # A compound may have spaces or not: "wine-bar", "winebar".
+        letters[query] = "".join(normalise_words(query))
     pairs = []
-    for one, two in combinations(queries, 2):
-        if words[one] == words[two] or letters[one] == letters[two]:
-            pairs.append((one, two))
+    for first, second in combinations(queries, 2):
+        has_same_words = words[first] == words[second]
+        if has_same_words or letters[first] == letters[second]:
+            pairs.append((first, second))
     return pairs
 
 
 @cache
 def _list_filler_words() -> frozenset[str]:
-    words = [*all_common_words()]
+    """Return the stems of the words that add nothing to a query, in any language."""
+    words = list(all_common_words())
     for language in load_languages().values():
         words += language.search_fillers
     return frozenset(stem_words(" ".join(words)))
@@ -395,18 +407,20 @@ def mentions_place(query: str, place: str) -> bool:
     """Return whether a query names a place with any ending. The name of "Lyon, France" is Lyon."""
     town, _, _ = place.partition(",")
     names = [word for word in normalise_words(town) if len(word) > 1]
-    if not names:
+    if not names:  # a name of single letters, such as "Å", cannot be recognised
         return True
     for word in normalise_words(query):
-        if any(_is_part_of_name(word, name) for name in names):
-            return True
+        for name in names:
+            if _is_part_of_name(word, name):
+                return True
     return False
 
 
 def _is_part_of_name(word: str, name: str) -> bool:
     """Return whether a word is a name with any ending.
 
-    In scripts without spaces, a part of the name is enough: 渋谷 for 東京都渋谷区.
+    In scripts without spaces, the name may have the first two characters of the word anywhere:
+    渋谷 is enough for 東京都渋谷区.
     """
     if word.startswith(stem_word(name)):
         return True
@@ -419,9 +433,13 @@ def strip_list_markers(items: Sequence[str]) -> list[str]:
     If only some items start with a number, the number is part of the text, as in "7. kerület".
     """
     lines = [to_visible_line(item).strip(SURROUNDING_CHARS) for item in items]
-    if all(map(LIST_MARKER.match, lines)):
-        return [LIST_MARKER.sub("", line).strip(SURROUNDING_CHARS) for line in lines]
-    return lines
+    if not all(map(LIST_MARKER.match, lines)):
+        return lines
+    unmarked = []
+    for line in lines:
+        text_of_item = LIST_MARKER.sub("", line)
+        unmarked.append(text_of_item.strip(SURROUNDING_CHARS))
+    return unmarked
 
 
 def parse_lines(answer: str) -> list[str] | None:
@@ -434,7 +452,7 @@ def parse_lines(answer: str) -> list[str] | None:
     items = [line for line in lines if LIST_MARKER.match(line)]
     if not items:
         items = [line for line in lines if not COMMENTARY.match(line)]
-    queries = [*filter(_has_words, strip_list_markers(items))]
+    queries = list(filter(_has_words, strip_list_markers(items)))
     if len(queries) < 2:
         return None
     return queries

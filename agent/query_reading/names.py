@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Final
 
-from agent.i18n import region_of_language
+from agent.i18n import country_of_language
 from agent.languages import ENGLISH
 from agent.query_reading.language_words import load_language_words
 from agent.query_reading.tables import ANY_LANGUAGE, load_dishes, load_rows
@@ -51,7 +51,7 @@ def name_in_country(name: str, language: str) -> str:
     words = load_language_words().get(language)
     if words is None:
         return name
-    country_names = words.country_names.get(region_of_language(language), {})
+    country_names = words.country_names.get(country_of_language(language), {})
     return country_names.get(name, name)
 
 

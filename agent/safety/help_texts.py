@@ -16,7 +16,7 @@ from pydantic import (
 )
 
 from agent.formatting import country_names
-from agent.i18n import app_language, current_language, current_region
+from agent.i18n import app_country, app_language, current_language
 from agent.languages import ENGLISH, read_language_files
 from agent.safety.concerns import DRINKING_AGE
 from agent.safety.state import SERIOUS_CONCERNS, SafetyState, most_serious_concern
@@ -235,13 +235,13 @@ class Help:
         language = safety.language
         if language not in texts:
             language = current_language()
-        regional = f"{language}-{current_region()}"
+        regional = f"{language}-{app_country()}"
         return texts.get(regional) or texts.get(language) or texts["en"]
 
     def _country_codes(self, safety: SafetyState) -> list[str]:
         """Return the countries to show: the admin's, the user's, and those of the languages."""
         own = self._texts_for(SafetyState(language=app_language()))
-        codes = [self.country, current_region()]
+        codes = [self.country, app_country()]
         codes += [*self._texts_for(safety).countries, *own.countries]
         distinct = dict.fromkeys(codes)
         return [code for code in distinct if code in self.catalogue.countries]

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Final
 
-from agent.documents.citations import without_citations
+from agent.documents.citations import remove_citations
 from agent.documents.shop import find_shop_topics
 from agent.i18n import current_language
 from agent.languages import load_languages
@@ -40,7 +40,7 @@ ALLERGY: Final = r"\w*(?:allerg|alerg|intoler)\w*"
 
 def find_unfounded_claims(sentence: str, grounds: Grounds) -> list[str]:
     """Return the kinds of claims of a sentence that no source supports, such as "delivery"."""
-    text = without_citations(sentence)
+    text = remove_citations(sentence)
     table = _find_table(text)
     if not table or table["unsure"].search(_pad(text)):
         return []

@@ -25,14 +25,14 @@ from agent.evals.dataset import (
     read_conversations,
     to_item,
 )
-from agent.evals.experiments import Recorded, items_of, put_items, record_run
+from agent.evals.experiments import Recorded, fetch_items, put_items, record_run
 from agent.evals.run import (
     Result,
     Variant,
+    build_report_data,
+    build_table_rows,
+    describe_worst,
     evaluate,
-    report_data,
-    table_rows,
-    worst_lines,
 )
 from agent.fallback.answering import Fallback
 from agent.memory.tools import memory_tools
@@ -214,7 +214,7 @@ def _read_langfuse(settings: Settings, name: str) -> list[EvalCase]:
     if not settings.langfuse_keys:
         fail(NO_KEYS, USAGE_STATUS)
     try:
-        items = items_of(trace_encoder(settings), name)
+        items = fetch_items(trace_encoder(settings), name)
     except Exception as error:
         fail(f"the data set {name!r} cannot be read: {to_unavailable(error)}")
     return [from_item(item, name) for item in items]
@@ -376,11 +376,11 @@ def _report_recorded(recorded: Recorded, lost: int) -> None:
 
 def _report(title: str, results: Sequence[Result], save: Path | None) -> None:
     """Show the scores and the worst answers. Write all answers to the file `save`, if given."""
-    header, *rows = table_rows(results)
+    header, *rows = build_table_rows(results)
     typer.echo(f"Evaluation {title}")
     print_table(build_table(header, rows))
-    for line in worst_lines(results):
+    for line in describe_worst(results):
         print_text(line)
     if save is not None:
-        data = to_json(report_data(title, results), indent=2, exclude_none=True)
+        data = to_json(build_report_data(title, results), indent=2, exclude_none=True)
         write_file(save, f"{data.decode()}\n")

@@ -13,8 +13,8 @@ from agent.evals.dataset import (
     parse_conversation,
     read_conversations,
 )
-from agent.evals.evaluators import Mark, Observation, broken_filters, compute_marks
-from agent.evals.run import Result, find_worst, table_rows, worst_lines
+from agent.evals.evaluators import Mark, Observation, compute_marks, find_broken_filters
+from agent.evals.run import Result, build_table_rows, describe_worst, find_worst
 from agent.query_reading.phrases import detect_language
 from agent.sommelier.sommelier_prompts import SommelierResponse, WineRecommendation
 from agent.sommelier.vocabulary import Allergen
@@ -74,7 +74,9 @@ def test_the_starter_wines_can_meet_conversations_in_six_languages() -> None:
     for talk in conversations:
         assert talk.expect.model_fields_set, talk.id
         assert {wine_id for said in talk.history for wine_id in said.wine_ids} <= known
-        fitting = [wine for wine in cellar if not [*broken_filters(wine, talk.expect)]]
+        fitting = [
+            wine for wine in cellar if not [*find_broken_filters(wine, talk.expect)]
+        ]
         assert len(fitting) >= 3, talk.id
         if talk.kind != "nonsense":
             assert detect_language(" ".join(talk.messages)) in ("", talk.language), (
@@ -139,7 +141,7 @@ def test_the_report_has_a_table_and_the_worst_cases() -> None:
         result("a", "three", answered=Mark(0, "fallback")),
         Result("b", conversation(), marks={"answered": Mark(0)}, failure="OSError"),
     ]
-    table = {cells[0]: cells[1:] for cells in table_rows(results)}
+    table = {cells[0]: cells[1:] for cells in build_table_rows(results)}
     assert table["Metric"] == ["a", "b"]
     assert table["answered"] == ["67% of 3", "0% of 1"]
     assert table["filters"] == ["75% of 2", "–"]
@@ -147,4 +149,4 @@ def test_the_report_has_a_table_and_the_worst_cases() -> None:
     assert table["failed"] == ["0", "1"]
     assert table["cost in all"] == ["$0.03", "$0.00"]
     assert [result.case.id for result in find_worst(results[:3])] == ["three", "two"]
-    assert "      filters 50%: over the budget" in [*worst_lines(results)]
+    assert "      filters 50%: over the budget" in [*describe_worst(results)]

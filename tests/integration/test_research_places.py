@@ -17,8 +17,8 @@ from agent.places.queries import (
     Queries,
     QueryGenerationFailed,
     build_rule_based_queries,
-    categories,
     generate_queries,
+    load_categories,
 )
 from agent.safety.state import SafetyState
 from agent.turn import Deps, Person
@@ -44,7 +44,7 @@ async def test_the_prompt_has_the_hint_of_the_category_and_no_format_is_asked_fo
     rules, asked = sent(model_server)["messages"]
     hints = [
         name
-        for name, category in categories().items()
+        for name, category in load_categories().items()
         if category.hint in rules["content"]
     ]
     assert hints == ["WINE_BAR"]

@@ -11,7 +11,7 @@ from agent.language import split_sentences
 from agent.languages import ENGLISH, LANGUAGES_FOLDER, Language, load_languages
 from agent.memory.taste import describe_fact
 from agent.numerals import find_numbers
-from agent.places.queries import categories, find_category
+from agent.places.queries import find_category, load_categories
 from agent.query_reading.language_words import load_language_words
 from agent.query_reading.names import load_display_names
 from agent.query_reading.phrases import detect_language
@@ -75,7 +75,7 @@ def test_every_phrase_asks_the_shop(language: Language) -> None:
 
 
 def test_every_name_of_a_kind_of_place_is_understood(language: Language) -> None:
-    assert language.places.keys() <= categories().keys()
+    assert language.places.keys() <= load_categories().keys()
     for category, name in _names_of_places(language):
         assert find_category(name) == category, name
 
@@ -198,7 +198,7 @@ def test_find_knows_the_kinds_of_places_that_it_promises(code: str) -> None:
     promised = translate_into(code, "find_usage").rpartition(". ")[2].rstrip(".")
     and_words = "|".join(load_language_words()[code].grammar.and_words)
     kinds = re.split(rf", | (?:{and_words}) ", promised)
-    assert len(kinds) == len(categories())
+    assert len(kinds) == len(load_categories())
     for kind in kinds:
         words = kind.split()
         endings = (" ".join(words[start:]) for start in range(len(words)))

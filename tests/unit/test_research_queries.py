@@ -7,11 +7,11 @@ import pytest
 from agent.i18n import languages, use_language
 from agent.places.queries import (
     build_rule_based_queries,
-    categories,
     clean_place_name,
     find_category,
     find_duplicates,
     find_problem,
+    load_categories,
     mentions_place,
     parse_lines,
 )
@@ -42,7 +42,7 @@ def test_a_query_names_its_place_and_not_only_the_country() -> None:
     assert mentions_place("渋谷 ワインバー", "東京都渋谷区")
 
 
-@pytest.mark.parametrize("name", categories())
+@pytest.mark.parametrize("name", load_categories())
 def test_without_a_model_every_category_has_ten_queries(name: str) -> None:
     for language, place in product(("en", *languages(), "ja"), PLACES):
         with use_language(language):
