@@ -10,7 +10,7 @@ from agent.turn import CellarItem
 
 ImportMode = Literal["replace", "add"]
 """Whether a file replaces the cellar, so that bottles it lacks are removed, or is added to it."""
-TOLD_FACTS: Final = ("drink_from", "drink_until", "note", "place", "bought")
+ITEM_FACTS: Final = ("drink_from", "drink_until", "note", "place", "bought")
 """The fields of an item that a file may have, besides those of the wine."""
 
 
@@ -41,18 +41,20 @@ def make_plan(
     listed: Sequence[CellarItem], stored: Collection[CellarItem], mode: ImportMode
 ) -> ImportPlan:
     """Return the changes that an import of listed items makes in a cellar."""
-    old_items = {item.key: item for item in stored}
+    stored_by_key = {item.key: item for item in stored}
     in_stock = items_in_stock(stored)
     counts = Counter({item.key: item.count for item in in_stock})
     fitting = find_items_with_room(listed, stored)
     changes = []
     for item in fitting:
-        changes += _find_change(item, old_items.get(item.key), mode)
-    changed = sum(item.key in counts for item in changes)
-    listed_keys = {item.key for item in fitting}
-    missing = [item for item in in_stock if item.key not in listed_keys]
+        change = _find_change(item, stored_by_key.get(item.key), mode)
+        if change is not None:
+            changes.append(change)
+    changed_count = sum(item.key in counts for item in changes)
+    fitting_keys = {item.key for item in fitting}
+    gone = [item for item in in_stock if item.key not in fitting_keys]
     if mode == "replace":
-        changes += [replace(item, count=-item.count) for item in missing]
+        changes += [replace(item, count=-item.count) for item in gone]
     counts_after = counts.copy()
     for item in changes:
         counts_after[item.key] += item.count
@@ -60,9 +62,9 @@ def make_plan(
         changes=tuple(changes),
         bottles=sum(item.count for item in listed),
         wines=len(listed),
-        new=len(listed_keys - counts.keys()),
-        changed=changed,
-        gone=len(missing),
+        new=len(fitting_keys - counts.keys()),
+        changed=changed_count,
+        gone=len(gone),
         left_out=len(listed) - len(fitting),
         bottles_after=counts_after.total(),
         wines_after=sum(count > 0 for count in counts_after.values()),
@@ -70,22 +72,25 @@ def make_plan(
 
 
 def _find_change(
-    item: CellarItem, old: CellarItem | None, mode: ImportMode
-) -> list[CellarItem]:
-    """Return the change for a listed item: one item with the count to add, or none."""
-    added = item.count
-    if old is not None and mode == "replace":
-        added -= old.count
-    tells_more = old is not None and _tells_more(item, old)
-    if added == 0 and not tells_more:
-        return []
-    return [replace(item, count=added)]
+    listed: CellarItem, stored: CellarItem | None, mode: ImportMode
+) -> CellarItem | None:
+    """Return a listed item with the count to add to the stored one, or None if nothing changes."""
+    added = listed.count
+    if stored is not None and mode == "replace":
+        added -= stored.count
+    has_new_facts = stored is not None and _has_new_facts(listed, stored)
+    if added == 0 and not has_new_facts:
+        return None
+    return replace(listed, count=added)
 
 
-def _tells_more(item: CellarItem, old: CellarItem) -> bool:
+def _has_new_facts(listed: CellarItem, stored: CellarItem) -> bool:
     """Return whether a listed item has facts that the stored item lacks."""
-    for name in TOLD_FACTS:
-        told = getattr(item, name)
-        if told and told != getattr(old, name):
+    for name in ITEM_FACTS:
+        fact = getattr(listed, name)
+        if fact and fact != getattr(stored, name):
             return True
-    return any(old.wine.get(name) != value for name, value in item.wine.items())
+    for name, value in listed.wine.items():
+        if stored.wine.get(name) != value:
+            return True
+    return False

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
+from operator import itemgetter
 from typing import Any, Final, Literal, NamedTuple
 
 from agent.sommelier.offers import Offer
@@ -47,21 +48,39 @@ def parse_cellar_item(text: str) -> CellarItem | None:
         token_currency = parse_currency(token)
         if token_currency is None:
             tokens.append(token)
-        currency = currency or token_currency  # the first one counts
-    count = 1
-    if tokens and tokens[0].isdecimal() and int(tokens[0]) in COUNTS:
-        count = int(tokens.pop(0))
-    price: float | None = None
-    if len(tokens) > 1 and _PRICE.search(tokens[-1]):
-        last_token = tokens[-1]
-        # Without a currency, a number such as "2016" is the vintage.
-        if currency or not _is_year(last_token):
-            price = float(last_token.replace(",", "."))
-            tokens.pop()
+        elif currency is None:  # the first one counts
+            currency = token_currency
+    count = _take_count(tokens)
+    price = _take_price(tokens, has_currency=currency is not None)
     name = " ".join(tokens)[:MAX_NAME_CHARS]
     if not any(map(str.isalpha, name)):
         return None
-    return to_cellar_item(guess_wine(name, price, currency or Currency.EUR), count)
+    wine = guess_wine(name, price, currency or Currency.EUR)
+    return to_cellar_item(wine, count)
+
+
+def _take_count(tokens: list[str]) -> int:
+    """Remove the count from the beginning of a line, and return it, or 1 if there is none."""
+    if not tokens or not tokens[0].isdecimal():
+        return 1
+    count = int(tokens[0])
+    if count not in COUNTS:
+        return 1
+    del tokens[0]
+    return count
+
+
+def _take_price(tokens: list[str], *, has_currency: bool) -> float | None:
+    """Remove the price from the end of a line, and return it, or None if there is none."""
+    if len(tokens) < 2:
+        return None
+    last = tokens[-1]
+    # Without a currency, a number such as "2016" is the vintage.
+    is_vintage = _is_year(last) and not has_currency
+    if is_vintage or not _PRICE.search(last):
+        return None
+    del tokens[-1]
+    return float(last.replace(",", "."))
 
 
 def _is_year(token: str) -> bool:
@@ -96,9 +115,14 @@ def guess_wine(
 
     It is a red wine if no style is stated or implied.
     """
-    words = name.split()
-    years = [int(word) for word in words if _is_year(word)]
-    title = " ".join(word for word in words if not _is_year(word)) or name
+    years = []
+    other_words = []
+    for word in name.split():
+        if _is_year(word):
+            years.append(int(word))
+        else:
+            other_words.append(word)
+    title = " ".join(other_words) or name
     title = title[:1].upper() + title[1:]
     facts = {"price": price, "currency": currency, **stated}
     if years:
@@ -236,12 +260,13 @@ def find_due_items(items: Sequence[CellarItem], year: int) -> list[CellarItem]:
     Items of which the user was reminded in this year are left out. At most `MAX_DUE_ITEMS` are
     returned. Items whose best years end first come first, and of these the larger stocks.
     """
-    due: list[tuple[int, CellarItem]] = []
+    due: list[tuple[int, int, CellarItem]] = []
     for item in items_in_stock(items):
         window = find_drinking_window(item)
-        if window and year in window and item.reminded_year != year:
-            due.append((window[1], item))
-    due.sort(key=lambda entry: entry[1].count, reverse=True)
-    # A sort is stable. So among equal years the larger stocks stay first.
-    due.sort(key=lambda entry: entry[0])
-    return [item for _, item in due[:MAX_DUE_ITEMS]]
+        if window is None or item.reminded_year == year:
+            continue
+        first, last = window
+        if year in (first, last):
+            due.append((last, -item.count, item))
+    due.sort(key=itemgetter(0, 1))
+    return [item for _, _, item in due[:MAX_DUE_ITEMS]]

@@ -18,16 +18,16 @@ from agent.turn import CellarItem
 PAGE_SIZE: Final = 10
 MAX_REGIONS_IN_LINE: Final = 8
 REGION_SIGN: Final = "="
-"""Stands before the name of a region in the name of a view."""
+"""The sign before a region in the name of a view: "=Piemonte"."""
 
 
 def count_states(items: Sequence[CellarItem], year: int) -> Mapping[str, int]:
     """Return the numbers of bottles by state, and of ready ones that should be drunk soon."""
     counts: Counter[str] = Counter()
-    for found in index_cellar(items, year):
-        counts[found.state] += found.item.count
-        if found.is_due_soon:
-            counts["soon"] += found.item.count
+    for indexed in index_cellar(items, year):
+        counts[indexed.state] += indexed.item.count
+        if indexed.is_due_soon:
+            counts["soon"] += indexed.item.count
     return counts
 
 
@@ -35,12 +35,13 @@ def count_by(items: Sequence[CellarItem], field: str) -> list[tuple[str, int]]:
     """Return the numbers of bottles by a field of the wine, the most first."""
     counts: Counter[str] = Counter()
     for item in items_in_stock(items):
-        counts[str(item.wine.get(field) or "")] += item.count
+        value = str(item.wine.get(field) or "")
+        counts[value] += item.count
     return counts.most_common()
 
 
 def list_regions(items: Sequence[CellarItem]) -> list[tuple[str, int]]:
-    """Return the known regions, else countries, of a cellar with their bottles, the most first."""
+    """Return the numbers of bottles by region, or else by country, the most first."""
     counts: Counter[str] = Counter()
     for item in items_in_stock(items):
         region = get_region(item)
@@ -60,20 +61,16 @@ def format_overview(items: Sequence[CellarItem], year: int) -> str:
     if not in_stock:
         return translate("cellar_none")
     count = sum(item.count for item in in_stock)
-    numbers = (
-        format_states(count_states(items, year)),
-        format_styles(in_stock),
-        format_regions(in_stock),
-    )
-    parts = [translate("cellar_all", count=count), "\n".join(numbers)]
-    readiest = []
-    for found in index_cellar(items, year):
-        # Wines that are still too young are not for drinking.
-        if found.state != "young":
-            readiest.append(found.item)
-    if readiest:
+    states = count_states(items, year)
+    lines = (format_states(states), format_styles(in_stock), format_regions(in_stock))
+    parts = [translate("cellar_all", count=count), "\n".join(lines)]
+    drinkable = []
+    for indexed in index_cellar(items, year):  # the readiest first
+        if indexed.state != "young":
+            drinkable.append(indexed.item)
+    if drinkable:
         heading = translate("cellar_readiest")
-        parts.append(format_items(readiest[:PAGE_SIZE], year, heading))
+        parts.append(format_items(drinkable[:PAGE_SIZE], year, heading))
     return "\n\n".join(parts)
 
 
@@ -115,28 +112,35 @@ def select_view(
 
     The name of a view is a style, a readiness or `=REGION`. Any other name stands for all items.
     """
-    indexed = index_cellar(items, year)
+    all_items = index_cellar(items, year)
     if name in set(Style):
-        return [found for found in indexed if found.item.wine.get("style") == name]
+        return [
+            indexed for indexed in all_items if indexed.item.wine.get("style") == name
+        ]
     if name.startswith(REGION_SIGN):
         region = name.removeprefix(REGION_SIGN)
-        return [found for found in indexed if get_region(found.item) == region]
+        return [indexed for indexed in all_items if get_region(indexed.item) == region]
     if name in get_args(Readiness):
-        return search_cellar(indexed, CellarQuery.model_validate({"readiness": name}))
-    return indexed
+        query = CellarQuery.model_validate({"readiness": name})
+        return search_cellar(all_items, query)
+    return all_items
 
 
 def format_page(listed: Sequence[IndexedItem], page: int, year: int) -> str:
-    """Return a page of a list as Markdown, with the numbers of all its wines above."""
+    """Return a page of a list as Markdown, below the numbers of all its wines and bottles.
+
+    `page` counts from 0.
+    """
     if not listed:
         return translate("cellar_no_match")
-    count = sum(found.item.count for found in listed)
+    count = sum(indexed.item.count for indexed in listed)
     bottles = count_bottles(count, len(listed))
     lines = [translate("cellar_found", bottles=bottles)]
     start = page * PAGE_SIZE
-    for found in listed[start : start + PAGE_SIZE]:
-        lines.append(format_item(found.item, year))
-    pages = math.ceil(len(listed) / PAGE_SIZE)
-    if pages > 1:
-        lines.append(f"{page + 1}/{pages}")
+    for indexed in listed[start : start + PAGE_SIZE]:
+        line = format_item(indexed.item, year)
+        lines.append(line)
+    page_count = math.ceil(len(listed) / PAGE_SIZE)
+    if page_count > 1:
+        lines.append(f"{page + 1}/{page_count}")
     return "\n".join(lines)

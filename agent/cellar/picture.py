@@ -1,7 +1,7 @@
 """Draw a cellar as one picture: its bottles by readiness in the next years, style and region.
 
-It has a background of its own, so that it is readable in light and in dark clients. The names come
-from files of users, so they are drawn as they are, never as formulas.
+The picture has a background of its own, so that it is readable in light and in dark clients. The
+names come from files of users, so they are drawn as they are, never as formulas.
 """
 
 import asyncio
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 SHOWN_YEARS: Final = 10
 MAX_BARS: Final = 8
+"""Maximum number of styles or regions, without the bar of all others."""
 MAX_NAME_CHARS: Final = 18
 MISSING: Final = "□"
 """The sign in place of a character that the font does not have."""
@@ -40,7 +41,12 @@ NAMES_WIDTH: Final = 1.45
 """The room for the names on the left of the bars."""
 BARS_WIDTH: Final = 1.1
 BARS_TOP: Final = 4.35
+TITLE_GAP: Final = 0.2
+"""The room between the title of a chart and its first bar."""
+BARS_GAP: Final = 0.3
+"""The room from the title of a chart to its first bar, and below its last one."""
 BAR_STEP: Final = 0.4
+"""The distance from one bar to the next."""
 DOTS_PER_INCH: Final = 150
 MIN_LABELLED_SHARE: Final = 0.09
 """The smallest part of a bar that has room for its number."""
@@ -147,12 +153,12 @@ def _count_states(
 
 @lru_cache(MAX_CACHED_PICTURES)
 def draw(picture: CellarPicture) -> bytes:
-    """Return a picture as PNG. It takes about half a second, so call it in a thread."""
+    """Return a picture as PNG. This takes about half a second, so call it in a thread."""
     from matplotlib.figure import Figure  # noqa: PLC0415 - slow
-    from PIL import Image  # noqa: PLC0415 - slow
 
     rows = max(len(picture.styles), len(picture.regions))
-    height = BARS_TOP + 0.3 + rows * BAR_STEP + MARGIN
+    bars_height = rows * BAR_STEP
+    height = BARS_TOP + BARS_GAP + bars_height + MARGIN
     figure = Figure((WIDTH, height), DOTS_PER_INCH, facecolor=PAPER)
     _write_at(figure, MARGIN, 0.45, picture.title, size=17, weight="bold")
     _write_at(figure, MARGIN, 0.8, picture.years_title, size=12, color=FAINT_INK)
@@ -165,28 +171,40 @@ def draw(picture: CellarPicture) -> bytes:
     )
     for left, title, bars in charts:
         _write_at(figure, left, BARS_TOP, title, size=12, color=FAINT_INK)
-        place = (left + NAMES_WIDTH, BARS_TOP + 0.2)
-        axes = _add_axes(figure, place, (BARS_WIDTH, rows * BAR_STEP))
+        place = (left + NAMES_WIDTH, BARS_TOP + TITLE_GAP)
+        axes = _add_axes(figure, place, (BARS_WIDTH, bars_height))
         _draw_bars(axes, bars, rows)
+    return _write_small_png(figure)
+
+
+def _write_small_png(figure: "Figure") -> bytes:
+    """Return a figure as PNG with a palette."""
+    from PIL import Image  # noqa: PLC0415 - slow
+
     drawn = io.BytesIO()
     figure.savefig(drawn, format="png")  # by Agg, which needs no display
-    small = Image.open(drawn).convert("RGB").quantize(PALETTE_SIZE)
+    image = Image.open(drawn).convert("RGB")
+    with_palette = image.quantize(PALETTE_SIZE)
     file = io.BytesIO()
-    small.save(file, "PNG", optimize=True)
+    with_palette.save(file, "PNG", optimize=True)
     return file.getvalue()
 
 
 def _add_axes(
     figure: "Figure", place: tuple[float, float], size: tuple[float, float]
 ) -> "Axes":
-    """Return axes without a frame, whose top left corner is at `place`."""
+    """Return axes without a frame, whose top left corner is at `place`.
+
+    Both are in inches, `place` from the top left corner of the figure. Matplotlib takes shares of
+    the figure, from its bottom left corner.
+    """
     left, top = place
     width, height = size
-    total = figure.get_figheight()
-    bottom = total - top - height
-    axes = figure.add_axes(
-        (left / WIDTH, bottom / total, width / WIDTH, height / total)
-    )
+    figure_height = figure.get_figheight()
+    bottom = figure_height - top - height
+    position = (left / WIDTH, bottom / figure_height)
+    extent = (width / WIDTH, height / figure_height)
+    axes = figure.add_axes((*position, *extent))
     axes.set_axis_off()
     return axes
 
@@ -204,13 +222,11 @@ def _with_known_characters(text: str) -> str:
     """Return a text without characters that the font does not have."""
     from matplotlib.font_manager import FontProperties, findfont, get_font  # noqa: PLC0415 - slow
 
-    known = get_font(findfont(FontProperties())).get_charmap()
+    default_font = get_font(findfont(FontProperties()))
+    known_codes = default_font.get_charmap()
     shown = ""
     for char in text:
-        if ord(char) in known:
-            shown += char
-        else:
-            shown += MISSING
+        shown += char if ord(char) in known_codes else MISSING
     return shown
 
 
@@ -222,7 +238,10 @@ def _write(axes: "Axes", x: float, y: float, text: str, **style: Any) -> None:
 
 
 def _draw_years(axes: "Axes", picture: CellarPicture) -> None:
-    """Draw a column for each year, with the bottles of each state on top of each other."""
+    """Draw a column for each year, with the bottles of each state on top of each other.
+
+    The lowest bars are labelled with their counts.
+    """
     positions = range(len(picture.years))
     tops = [0] * len(picture.years)
     for bars in picture.states:
@@ -233,18 +252,22 @@ def _draw_years(axes: "Axes", picture: CellarPicture) -> None:
             tops[index] += count
     highest = max(tops) or 1
     lowest_bars = picture.states[0]
-    for index, year in enumerate(picture.years):
+    for index, (year, bar) in enumerate(zip(picture.years, lowest_bars, strict=True)):
         _write(axes, index, -0.07 * highest, str(year), size=11, ha="center")
-        bar = lowest_bars[index]
         if bar.count >= MIN_LABELLED_SHARE * highest:
             middle = bar.count / 2
             _write(axes, index, middle, bar.label, size=9, color="white", ha="center")
     axes.set_ylim(0, highest)
     axes.set_xlim(-0.4, len(picture.years) - 0.6)
+    _add_legend(axes, len(picture.states))
+
+
+def _add_legend(axes: "Axes", columns: int) -> None:
+    """Add a legend in one line above the columns."""
     axes.legend(
         loc="lower left",
         bbox_to_anchor=(0, 1.01),
-        ncols=len(picture.states),
+        ncols=columns,
         frameon=False,
         fontsize=11,
         labelcolor=INK,

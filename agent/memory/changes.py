@@ -89,8 +89,9 @@ def _suggest_facts(message: str) -> list[Fact]:
     for fact in find_excluded_facts(message):
         # "Wine without sulphites?" asks for none added.
         is_wish = fact.value == Allergen.SULPHITES and fact.value not in allergies
-        if fact.kind != "allergy" or not (is_vegan or is_wish):
-            facts.append(fact)
+        if fact.kind == "allergy" and (is_vegan or is_wish):
+            continue
+        facts.append(fact)
     facts += find_stated_likes(message)
     return facts
 
@@ -107,4 +108,4 @@ def format_change(change: Change, person: Person) -> list[str]:
     ]
     if items:
         texts.append(format_items(items, this_year(), translate("cellar_added")))
-    return [*filter(None, texts)]
+    return list(filter(None, texts))

@@ -23,31 +23,38 @@ def find_meant_facts(text: str, facts: Sequence[Fact]) -> tuple[Fact, ...]:
     for fact in facts:
         if fact.kind == "budget":
             return tuple(facts)
-        filter_words[fact] = identifying_words(" ".join(_filter_values(fact)))
-        original_words[fact] = identifying_words(fact.original_text or fact.value)
+        filter_values = " ".join(_list_filter_values(fact))
+        filter_words[fact] = identifying_words(filter_values)
+        original_text = fact.original_text or fact.value
+        original_words[fact] = identifying_words(original_text)
     words = identifying_words(text)
-    named = _most_similar(words, filter_words)
-    return named or _most_similar(words, original_words)
+    named_by_filters = _find_most_similar(words, filter_words)
+    if named_by_filters:
+        return named_by_filters
+    return _find_most_similar(words, original_words)
 
 
-def _filter_values(fact: Fact) -> list[str]:
+def _list_filter_values(fact: Fact) -> list[str]:
     """Return the values of the filters that a like or hate stands for: "Syrah", "red"."""
+    if fact.kind not in {"like", "hate"}:
+        return []
     values: list[str] = []
-    if fact.kind in {"like", "hate"}:
-        for names in parse_taste(fact.value).values():
-            values += names
+    for names in parse_taste(fact.value).values():
+        values += names
     return values
 
 
-def _most_similar(
+def _find_most_similar(
     words: frozenset[str], words_by_fact: Mapping[Fact, frozenset[str]]
 ) -> tuple[Fact, ...]:
-    """Return the facts that have the most of some words, if these are enough words."""
-    counts: dict[Fact, int] = {}
-    for fact, own_words in words_by_fact.items():
-        common = len(words & own_words)
-        shorter = min(len(words), len(own_words))
-        if common > MIN_SHARE * shorter:
-            counts[fact] = common
-    best = max(counts.values(), default=0)
-    return tuple(fact for fact, count in counts.items() if count == best)
+    """Return the facts that share the most words with a text, or none if they share too few."""
+    shared_counts: dict[Fact, int] = {}
+    for fact, fact_words in words_by_fact.items():
+        shared_count = len(words & fact_words)
+        shorter_count = min(len(words), len(fact_words))
+        if shared_count > MIN_SHARE * shorter_count:
+            shared_counts[fact] = shared_count
+    if not shared_counts:
+        return ()
+    highest = max(shared_counts.values())
+    return tuple(fact for fact, count in shared_counts.items() if count == highest)
