@@ -214,6 +214,7 @@ async def test_a_model_gets_a_large_cellar_in_one_call(
     )
     assert len(told) <= TOLD_CHARS
     found = json.loads(told)
+    assert found["rows"]
     assert all("white" in row and "now" in row for row in found["rows"])
     assert found["more"].startswith("and ")
 

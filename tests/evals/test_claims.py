@@ -135,7 +135,8 @@ def test_what_is_said_of_the_shop_must_cite_the_document_that_says_it(
         cited = said(language, sentence + ending, has_document=True)
         assert not any(find_problems(cited)), ending
     for uncited in (sentence + ".", f"{sentence}. Sur lie [shop.md]."):
-        problems = find_problems(said(language, uncited, has_document=True))
+        problems = [*find_problems(said(language, uncited, has_document=True))]
+        assert problems, uncited
         assert all("[path]" in problem for problem in problems), uncited
 
 

@@ -222,7 +222,9 @@ def faults() -> Iterator[Fault]:
 @pytest.mark.parametrize(
     "fault", [*faults()], ids=lambda fault: fault.name.replace(" ", "_")
 )
-async def test_fault(fault: Fault, model_server: ModelServer) -> None:
+async def test_a_turn_ends_as_the_fault_demands_with_every_request_counted(
+    fault: Fault, model_server: ModelServer
+) -> None:
     model_server.script(*fault.script)
     response = await turn(service(model_server), limits=fault.limits)
     assert (response.outcome, response.error_types) == (

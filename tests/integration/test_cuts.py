@@ -74,6 +74,7 @@ async def test_when_all_attempts_fail_what_the_salvaged_answer_lost_is_in_the_tr
     reply, trace = await reply_to(QUESTION, server=model_server)
     assert (reply.outcome, reply.error_types) == ("salvaged", ("grounding",) * 3)
     *attempts, shown = [span for span in trace.spans if span.name == "guard.output"]
+    assert len(attempts) == 3
     assert all("97 points" in str(attempt.output) for attempt in attempts)
     assert shown.output == {"cut": [LIE]}
 

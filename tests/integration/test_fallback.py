@@ -87,6 +87,7 @@ async def test_a_conversation_in_every_language(
         assert country_in(language, wine.country) in first.text
     cheapest = min(wine.price or 0 for wine in wines_of(first))
     cheaper = await conversation.say(translate_into(language, "wish_cheaper"))
+    assert cheaper.wines
     assert all((wine.price or 0) < cheapest for wine in wines_of(cheaper))
 
 
@@ -164,6 +165,7 @@ async def test_a_label_of_a_button_that_is_typed_is_that_button(
     conversation = Conversation(fallback)
     first = await conversation.say(REQUESTS["en"])
     cheaper = await conversation.say("cheaper!")
+    assert cheaper.wines
     cheapest = min(wine.price or 0 for wine in wines_of(first))
     assert all((wine.price or 0) < cheapest for wine in wines_of(cheaper))
 
@@ -274,18 +276,16 @@ async def test_a_wine_that_is_as_the_pairing_wants_suits_the_dish(
     reply = await Conversation(fallback).say("raclette, between 10 and 15 euros")
     assert "Raclette · €10–15" in reply.text
     assert translate("fallback_relaxed", limits="raclette") not in reply.text
-    assert all(wine.style == Style.WHITE for wine in wines_of(reply))
+    assert {wine.style for wine in wines_of(reply)} == {Style.WHITE}
 
 
 async def test_unmet_filters_are_named(fallback: Fallback) -> None:
     reply = await Conversation(fallback).say(
         "a Riesling from Chile, sweet, under 15 euros"
     )
-    assert (
-        "What differs:" in reply.text
-        or translate_into("en", "fallback_nothing") in reply.text
-    )
+    assert "What differs: Chile" in reply.text
     wines = wines_of(reply)
+    assert wines
     assert all((wine.price or 0) <= 15 for wine in wines)
     cheapest = await Conversation(fallback).say("a Champagne under 3 euros")
     assert translate_into("en", "fallback_nothing") in cheapest.text
@@ -302,6 +302,7 @@ async def test_a_price_said_with_about_is_shown_so_and_a_cheaper_wine_is_better_
     reply = await Conversation(fallback).say("an Albariño, around 30 euros")
     assert "Albariño · around €30" in reply.text
     assert "What differs: price (around €30)." in reply.text
+    assert reply.wines
     assert all("Albariño" in wine.grapes for wine in wines_of(reply))
 
 
@@ -325,6 +326,7 @@ async def test_a_question_without_a_passage_that_names_a_wine_is_a_wish(
 ) -> None:
     reply = await Conversation(fallback).say("Why does nobody stock Arinto?")
     assert reply.text.startswith("*Arinto*")
+    assert reply.wines
     assert all("Arinto" in wine.grapes for wine in wines_of(reply))
 
 
@@ -335,14 +337,19 @@ PATRIOT = Person(facts=(Fact("hate", "countries=France", "French"),))
 
 async def test_every_search_respects_the_person(fallback: Fallback) -> None:
     buttons = [translate_into("en", f"wish_{follow_up}") for follow_up in BUTTONS]
+    for_minors: list[Wine] = []
     for text in ("a red for lamb", "something with bubbles", "others", *buttons):
         shown = {
             person: wines_of(await Conversation(fallback, person).say("a white", text))
             for person in (MINOR, ALLERGIC, PATRIOT)
         }
-        assert not any(wine.abv for wine in shown[MINOR]), text
+        for_minors += shown[MINOR]
+        assert shown[ALLERGIC], text
+        assert shown[PATRIOT], text
         assert all(Allergen.EGG not in wine.allergens for wine in shown[ALLERGIC]), text
         assert all(wine.country != "France" for wine in shown[PATRIOT]), text
+    assert for_minors
+    assert not any(wine.abv for wine in for_minors)
 
 
 async def test_who_must_not_drink_is_shown_what_is_of_the_colour(

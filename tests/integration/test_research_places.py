@@ -232,7 +232,7 @@ async def test_of_searxng_only_what_can_be_shown_is_taken_over() -> None:
     assert dict(seen[0].url.params) == asked
 
 
-async def test_brave() -> None:
+async def test_results_of_brave_are_read_as_places() -> None:
     result = {
         "title": "Ardo &amp; Co",
         "url": "https://ardo.example",

@@ -85,7 +85,7 @@ async def test_4096_tokens_without_streaming(model_server: ModelServer) -> None:
     ("mode", "kind"),
     [("prompt", None), ("json_object", "json_object"), ("json_schema", "json_schema")],
 )
-async def test_modes_a_b_and_c(
+async def test_each_mode_asks_for_its_response_format(
     model_server: ModelServer, mode: ResponseMode, kind: str | None
 ) -> None:
     model_server.strict = True
@@ -181,7 +181,7 @@ def test_white_space_case_and_kinds_of_signs_make_no_difference(
 
 
 @pytest.mark.parametrize("said", ["", "Lees, rest.", "Leesrest.", "ees r"])
-def test_anything_else_does(said: str) -> None:
+def test_any_other_difference_makes_it_no_quote(said: str) -> None:
     assert find_verbatim(said, "Lees rest.") is None
 
 
@@ -226,7 +226,7 @@ async def test_a_quote_that_still_fails_is_dropped_and_never_shown(
     assert found.outcome == "salvaged"
 
 
-async def test_at_most_eight(model_server: ModelServer) -> None:
+async def test_at_most_eight_quotes_are_shown(model_server: ModelServer) -> None:
     pieces = [
         f"Oysters and wine go {way} well."
         for way in "so very too oh as how ay yes no".split()

@@ -118,5 +118,7 @@ async def test_suspected_injection_is_logged_and_on_the_trace(
         (False, True, False),
     ],
 )
-def test_the_switches(server: bool | None, request_: bool | None, wanted: bool) -> None:
+def test_refinement_is_off_unless_the_server_or_a_request_turns_it_on(
+    server: bool | None, request_: bool | None, wanted: bool
+) -> None:
     assert should_refine(server, request_) is wanted

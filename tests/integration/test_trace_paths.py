@@ -152,7 +152,9 @@ async def test_an_answer_after_a_tool_call(world: World) -> None:
     assert world.scores == {"structured_retries": 0, "outcome": "answered"}
 
 
-async def test_retries(world: World) -> None:
+async def test_the_trace_of_a_retried_answer_has_each_attempt_and_its_error(
+    world: World,
+) -> None:
     await world.answer(SEARCH, answer("{not json"), EMPTY, VALID)
     root = world.root(PLAN, TOOL, *ATTEMPT * 3)
     assert (root.level, root.metadata["retried"], root.metadata["retry_count"]) == (
@@ -175,7 +177,7 @@ async def test_retries(world: World) -> None:
     assert world.scores["structured_retries"] == 2
 
 
-async def test_a_refusal(world: World) -> None:
+async def test_a_refusal_is_told_as_such_and_not_retried(world: World) -> None:
     text = await world.answer(refusal("I won't."))
     root = world.root(*ATTEMPT)
     assert text == root.output == translate("declined")

@@ -315,6 +315,7 @@ async def test_a_price_below_is_exact_and_around_is_near(
 
 async def test_oak_is_detected_in_the_notes(catalogue: SqlCatalogue) -> None:
     oaked = (await catalogue.search(WineQuery(oak=True, limit=12))).wines
+    assert oaked
     assert all(
         "oak" in wine.notes.lower() or "barr" in wine.notes.lower() for wine in oaked
     )

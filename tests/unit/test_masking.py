@@ -58,12 +58,12 @@ SHOWN = [
 
 
 @pytest.mark.parametrize(("text", "masked"), HIDDEN)
-def test_hidden(text: str, masked: str) -> None:
+def test_personal_data_and_secrets_are_masked(text: str, masked: str) -> None:
     assert MASKING.mask_text(text) == masked
 
 
 @pytest.mark.parametrize("text", SHOWN)
-def test_shown(text: str) -> None:
+def test_numbers_and_ids_that_are_not_personal_stay(text: str) -> None:
     assert MASKING.mask_text(text) == text
 
 

@@ -66,7 +66,7 @@ def ages(
         ),
     ],
 )
-def test_a_window_follows(
+def test_the_drinking_window_follows_each_rule(
     rule: str, long: tuple[int, int], short: tuple[int, int]
 ) -> None:
     assert long[1] > short[1], rule
