@@ -73,6 +73,7 @@ INTERNATIONAL_LABEL: Final = "🌍 findahelpline.com"
 STAFF_TOPICS: Final = frozenset({"delivery", CONTACT})
 """The topics of questions after which the shop may have to do something."""
 MAX_LABEL_CHARS: Final = 40
+"""A longer label hardly fits on the screen of a phone."""
 MAX_SUGGESTED_FACTS: Final = 3
 MAX_OPENED_BUTTONS: Final = 3
 DIGEST_CHARS: Final = 32
@@ -105,10 +106,22 @@ def buttons_below(
     return tuple(rows)
 
 
-def _shop_buttons(reply: Reply, links: CountedLinks | None) -> ButtonRows:
-    """Return a button for each card whose wine has a page in the shop.
+def answer_handlers(servers: McpServers) -> list[AnyHandler]:
+    """Return the handlers of the buttons below answers."""
+    return [
+        on_press(RUN, partial(_run_proposed, servers)),
+        on_press(NEXT, _run_follow_up),
+        on_press(UNDO, _undo),
+        on_press(REMEMBER, _remember),
+        on_press(CONCERN, _remember_or_retract),
+        on_press(NUMBERS, _show_numbers),
+    ]
 
-    Its label begins with the number of the card.
+
+def _shop_buttons(reply: Reply, links: CountedLinks | None) -> ButtonRows:
+    """Return a button for each card with a wine that has a page in the shop.
+
+    The label of a button begins with the number of the card.
     """
     buttons: list[Button] = []
     for number, wine in enumerate(reply.wines, start=1):
@@ -126,27 +139,14 @@ def _shop_buttons(reply: Reply, links: CountedLinks | None) -> ButtonRows:
 
 def _staff_button(turn: Turn, question: Question, reply: Reply) -> ButtonRows:
     """Return the button that asks the shop, if the bot has no answer or cannot act itself."""
-    # This is empty if the user cannot ask the shop.
-    button = ask_shop_button(turn)
-    if reply.outcome == "help" or not button:
+    if reply.outcome == "help":
         return ()
-    if reply.offers_staff or reply.lack:
-        return button
-    if STAFF_TOPICS.isdisjoint(find_shop_topics([question.text])):
-        return ()
-    return button
-
-
-def answer_handlers(servers: McpServers) -> list[AnyHandler]:
-    """Return the handlers of the buttons below answers."""
-    return [
-        on_press(RUN, partial(_run_proposed, servers)),
-        on_press(NEXT, _run_follow_up),
-        on_press(UNDO, _undo),
-        on_press(REMEMBER, _remember),
-        on_press(CONCERN, _remember_or_retract),
-        on_press(NUMBERS, _show_numbers),
-    ]
+    topics = find_shop_topics([question.text])
+    needs_staff = not STAFF_TOPICS.isdisjoint(topics)
+    if reply.offers_staff or reply.lack or needs_staff:
+        # This is empty if the user cannot ask the shop.
+        return ask_shop_button(turn)
+    return ()
 
 
 def _opened_buttons(turn: Turn, reply: Reply) -> ButtonRows:
@@ -173,20 +173,23 @@ def _follow_up_buttons(question: Question, reply: Reply) -> ButtonRows:
         return ()
     wines = [wine for wine in reply.wines if isinstance(wine, Wine)]
     shows_read_wines = len(wines) < len(reply.wines)
-    shows_wines_for_sale = not all(wine.is_own for wine in wines)
-    if shows_read_wines or not shows_wines_for_sale:
+    shows_only_own_wines = all(wine.is_own for wine in wines)
+    if shows_read_wines or shows_only_own_wines:
         return ()
     offered = list(BUTTONS)
     if find_button(question.text) is FollowUp.WHY:
         offered.remove(FollowUp.WHY)
     if all(wine.sweetness in DRY_STEPS for wine in wines):
         offered.remove(FollowUp.DRIER)
-    buttons = [Button(translate(f"next_{name}"), f"{NEXT}{name}") for name in offered]
+    buttons = []
+    for follow_up in offered:
+        label = translate(f"next_{follow_up}")
+        buttons.append(Button(label, f"{NEXT}{follow_up}"))
     return in_rows(buttons, 3)
 
 
 async def _run_follow_up(update: Update, turn: ChatTurn) -> None:
-    """Answer the question of a button, if the conversation history still has its message."""
+    """Answer the question of a button, if the stored conversation still has the answer above it."""
     query = press_of(update)
     (name,) = split_data(query, 1)
     is_known = name in BUTTONS
@@ -194,7 +197,7 @@ async def _run_follow_up(update: Update, turn: ChatTurn) -> None:
         await acknowledge(query, translate("button_too_old"))
         return
     # A press claims and removes all follow-up buttons. Only "Why?" leaves the others, because they
-    # still make sense after an explanation.
+    # still make sense after an explanation. Without a prefix only the pressed button is claimed.
     prefix = NEXT
     if name == FollowUp.WHY:
         prefix = ""
@@ -233,7 +236,8 @@ def _tool_buttons(reply: Reply) -> ButtonRows:
 def _digest(proposal: Proposal) -> str:
     """Return a hash of a proposed call. It is short enough for the data of a button."""
     call = f"{proposal.tool_name} {proposal.arguments}"
-    return hashlib.sha256(call.encode()).hexdigest()[:DIGEST_CHARS]
+    digest = hashlib.sha256(call.encode()).hexdigest()
+    return digest[:DIGEST_CHARS]
 
 
 async def _run_proposed(servers: McpServers, update: Update, turn: ChatTurn) -> None:
@@ -327,6 +331,7 @@ async def _show_numbers(update: Update, turn: ChatTurn) -> None:
 
 def _memory_buttons(reply: Reply) -> ButtonRows:
     """Return the button that undoes a change of a turn, and those that store suggested facts."""
+    # All changes of a turn are undone together, so the first one with an id stands for all.
     undo_id = 0
     for change in reply.changes:
         if change.undo_id:
@@ -351,8 +356,8 @@ def undo_button(undo_id: int) -> ButtonRows:
 async def _undo(update: Update, turn: ChatTurn) -> None:
     """Undo a change of this user's memory, if it was not undone yet."""
     query = press_of(update)
-    (stored_id,) = split_data(query, 1)
-    undo_id = parse_id(stored_id)
+    (id_part,) = split_data(query, 1)
+    undo_id = parse_id(id_part)
     user_id = query.from_user.id
     if await turn.repositories.memory.find_undoable(user_id, undo_id) is None:
         await acknowledge(query, translate("nothing_to_undo"))

@@ -31,25 +31,25 @@ CHOSEN: Final = " ✓"
 UP: Final = "up"
 DOWN: Final = "down"
 NONE: Final = "none"
+"""The action that takes a rating back."""
 REASONS: Final = ("wrong_wine", "not_what_i_asked", "wrong_facts", "tone")
+"""The reasons for a 👎. Each of them is an action, too."""
 VERDICTS: Final[Mapping[str, Verdict | None]] = {
     UP: "liked",
     NONE: None,
     DOWN: "disliked",
     **dict.fromkeys(REASONS, "disliked"),
 }
-"""The verdict that each action sets. The actions are the three above and the reasons."""
-REACTIONS: Final[Mapping[str, Verdict]] = {
-    **dict.fromkeys("👍 ❤ 🔥 🥰 👏 🎉 🤩 👌 😍 💯 🍾 🏆".split(), "liked"),
-    **dict.fromkeys("👎 💩 🤮 😡".split(), "disliked"),
-}
-"""The verdicts of reactions that clearly rate an answer. Other reactions are ignored."""
+"""The verdict that each action sets."""
+# Only reactions that clearly rate an answer are stored. Others, such as 🤔, are ignored.
+LIKING_EMOJIS: Final = frozenset("👍 ❤ 🔥 🥰 👏 🎉 🤩 👌 😍 💯 🍾 🏆".split())
+DISLIKING_EMOJIS: Final = frozenset("👎 💩 🤮 😡".split())
 
 
 def rating_buttons(
     turn_id: int, verdict: Verdict | None = None, chosen_reason: str | None = None
 ) -> ButtonRows:
-    """Return the rating buttons of a turn, which show its rating if it has one."""
+    """Return the rating buttons of a turn. If it was rated, they show the rating."""
     prefix = f"{PREFIX}{turn_id}:"
     up = Button("👍", f"{prefix}{UP}")
     down = Button("👎", f"{prefix}{DOWN}")
@@ -67,21 +67,10 @@ def rating_buttons(
     return ((up, down), *in_rows(reasons, 2))
 
 
-def _last_verdict(reactions: Sequence[ReactionType]) -> Verdict | None:
-    """Return the verdict of the last reaction that rates an answer, or None."""
-    for reaction in reversed(reactions):
-        # Reactions of other kinds, such as custom emojis, have no `emoji`.
-        verdict = REACTIONS.get(getattr(reaction, "emoji", ""))
-        if verdict is not None:
-            return verdict
-    return None
-
-
 def rating_handlers(masking: Masking) -> list[AnyHandler]:
     """Return the handlers of rating buttons, of reactions and of comments.
 
-    `masking` masks a comment before it is stored. Later the names in the chat are not known any
-    more.
+    `masking` masks a comment before it is stored, because later the names to mask are not known.
     """
     replies = (
         filters.UpdateType.MESSAGE & filters.REPLY & filters.TEXT & ~filters.COMMAND
@@ -107,49 +96,86 @@ async def _store_rating(update: Update, turn: ChatTurn) -> None:
         return
     verdict = VERDICTS[action]
     turn.change(RateTurn(rated.turn_id, verdict))
-    confirmation: str = verdict or "taken_back"
     reason: str | None = None
     if action in REASONS:
         reason = action
-        confirmation = "reason_noted"
-        turn.change(ExplainRating(rated.turn_id, "reason", action))
-    elif rated.verdict == verdict:
+        turn.change(ExplainRating(rated.turn_id, "reason", reason))
+    elif verdict == rated.verdict:
         # An earlier reason stays as long as the verdict does.
         reason = rated.reason
-    await acknowledge(query, translate(confirmation))
-    rows: list[tuple[Button, ...]] = []
-    for row in get_button_rows(message):
-        if not row[0].data.startswith(PREFIX):
-            rows.append(row)
+    await acknowledge(query, _confirm(action))
+    rows = _rows_without_rating(message)
     rows += rating_buttons(rated.turn_id, verdict, reason)
     turn.replace_buttons(message, tuple(rows))
 
 
+def _confirm(action: str) -> str:
+    """Return the text that confirms an action."""
+    if action in REASONS:
+        return translate("reason_noted")
+    verdict = VERDICTS[action]
+    if verdict is None:
+        return translate("taken_back")
+    return translate(verdict)
+
+
+def _rows_without_rating(message: Message) -> list[tuple[Button, ...]]:
+    """Return the rows of buttons under a message, without the rating buttons."""
+    rows = []
+    for row in get_button_rows(message):
+        # Rating buttons share no row with others.
+        if not row[0].data.startswith(PREFIX):
+            rows.append(row)
+    return rows
+
+
 async def _store_reaction(update: Update, turn: ChatTurn) -> None:
-    """Store a reaction of the user who asked as a rating. Take it back with the reaction."""
+    """Store a reaction to an answer as a rating. If the reaction is removed, take it back.
+
+    Only reactions of the user who asked count.
+    """
     reaction = update.message_reaction
     if reaction is None or reaction.user is None:
         return
-    old = _last_verdict(reaction.old_reaction)
-    new = _last_verdict(reaction.new_reaction)
+    old_verdict = _last_verdict(reaction.old_reaction)
+    new_verdict = _last_verdict(reaction.new_reaction)
+    if old_verdict == new_verdict:
+        return
     turns = turn.repositories.turns
     rated = await turns.find_by_message(reaction.chat.id, reaction.message_id)
-    if old == new or rated is None or rated.user_id != reaction.user.id:
+    if rated is None or rated.user_id != reaction.user.id:
         return
-    # If a button has changed the rating since the reaction, taking the reaction back leaves it.
-    if new is not None or rated.verdict == old:
-        turn.change(RateTurn(rated.turn_id, new))
+    was_rated_otherwise = rated.verdict != old_verdict
+    if new_verdict is None and was_rated_otherwise:
+        # A button has changed the rating since the reaction, so the rating stays.
+        return
+    turn.change(RateTurn(rated.turn_id, new_verdict))
+
+
+def _last_verdict(reactions: Sequence[ReactionType]) -> Verdict | None:
+    """Return the verdict of the last reaction that rates an answer, or None."""
+    for reaction in reversed(reactions):
+        # Reactions of other kinds, such as custom emojis, have no `emoji`.
+        emoji = getattr(reaction, "emoji", "")
+        if emoji in LIKING_EMOJIS:
+            return "liked"
+        if emoji in DISLIKING_EMOJIS:
+            return "disliked"
+    return None
 
 
 async def _store_comment(masking: Masking, update: Update, turn: ChatTurn) -> None:
-    """Store a user's reply to an answer they dislike as a comment, then answer the reply."""
+    """Answer a reply to an answer. If the user dislikes that answer, store the reply as a comment.
+
+    Replies to other messages are only answered.
+    """
     message = message_of(update)
     replied_id = id_of_replied_answer(message)
     if replied_id is not None:
         turns = turn.repositories.turns
         rated = await turns.find_by_message(turn.chat_id, replied_id)
         if rated and rated.user_id == turn.user_id and rated.verdict == "disliked":
-            masking = replace(masking, names=turn.names)
-            comment = masking.mask_text(message.text or "")
+            masking_names = replace(masking, names=turn.names)
+            comment = masking_names.mask_text(message.text or "")
             turn.change(ExplainRating(rated.turn_id, "comment", comment))
     await answer_text(update, turn)

@@ -14,6 +14,7 @@ from itertools import groupby
 from typing import Final, NamedTuple
 
 from markdown_it import MarkdownIt
+from markdown_it.token import Token
 
 from agent.auto_links import AutoLink, find_auto_links
 from agent.language import find_last_sentence_end, truncate_at_boundary
@@ -25,15 +26,17 @@ class TextMark(NamedTuple):
     """A kind of formatting: an HTML tag."""
 
     tag: str
-    value: str = ""
+    attribute: str = ""
     """The URL of a link, "expandable" for an expandable quote, or "" for other tags."""
 
     @property
     def opening_tag(self) -> str:
         """Return the opening tag."""
         if self.tag == "a":
-            return f'<a href="{escape_html(self.value)}">'
-        return f"<{self.tag} {self.value}".rstrip() + ">"
+            return f'<a href="{escape_html(self.attribute)}">'
+        if self.attribute:
+            return f"<{self.tag} {self.attribute}>"
+        return f"<{self.tag}>"
 
 
 Marks = tuple[TextMark, ...]
@@ -55,7 +58,7 @@ EMPHASIS: Final = {"strong_open": TextMark("b"), "em_open": TextMark("i")}
 BLOCK_SYMBOLS: Final = frozenset("-*+>`")
 """The first characters of bullets, quotes and fences."""
 INLINE_SYMBOLS: Final = frozenset("\\`*_<")
-"""A line without any of these has no formatting of its own."""
+"""The characters of formatting inside a line. A line without any of them is plain text."""
 NO_LINK_TAGS: Final = frozenset({"a", "code", "pre"})
 """Tags in which Telegram does not turn text into links."""
 
@@ -69,9 +72,9 @@ Telegram allows 100. Two are kept for links that begin or end where a text is sp
 MAX_REPLY_CHARS: Final = 33_000
 """The longest reply that is shown whole. A model's answer has at most 32,000 characters."""
 MAX_LINKS: Final = 1_000
-"""How many addresses of a text are looked for. A text with more is shown as code as a whole."""
+"""How many addresses are looked for in a text. A text with more is shown as code as a whole."""
 LAST_OF_ONE_UNIT: Final = "\uffff"
-"""The last character that is a single UTF-16 unit. All later ones, such as emojis, are two."""
+"""The last character that is a single UTF-16 unit. Later ones, such as emojis, are two units."""
 
 _FENCE: Final = pattern("`{3,}")
 """A line above or below code."""
@@ -91,19 +94,20 @@ def split_messages(markdown: str, limit: int = MAX_MESSAGE_UNITS) -> list[str]:
     text, marks = parse(_cut_reply(markdown))
     links = frozenset(find_auto_links(text, MAX_LINKS))
     messages = []
-    start = 0
-    while rest := text[start:].lstrip():
+    rest = text.lstrip()
+    while rest:
         start = len(text) - len(rest)
-        # A character has at least one unit, so that more characters than this cannot fit.
-        beginning = Styled(rest[: limit + 1], marks[start : start + limit + 1])
-        capacity = _count_fitting_chars(beginning, limit)
-        end = _find_split(rest[: capacity + 2], capacity)
-        visible = rest[:end].rstrip()
-        part = Styled(visible, marks[start : start + len(visible)])
-        if len(visible) < len(text):
+        # A character has at least one unit, so the formatting of more is not needed.
+        first_marks = marks[start : start + limit + 1]
+        capacity = _count_fitting_chars(rest, first_marks, limit)
+        length = _find_split(rest, capacity)
+        visible = rest[:length].rstrip()
+        end = start + len(visible)
+        part = Styled(visible, marks[start:end])
+        if visible != text:
             part = _protect_new_links(part, start, links)
         messages.append(to_html(part))
-        start += end
+        rest = rest[length:].lstrip()
     return messages
 
 
@@ -115,18 +119,21 @@ def _cut_reply(markdown: str) -> str:
     """
     if len(markdown) <= MAX_REPLY_CHARS:
         return markdown
+    # Two characters are left for the line break and the "…" below the cut text.
     limit = MAX_REPLY_CHARS - 2
     shown = truncate_at_boundary(markdown[:MAX_REPLY_CHARS], limit)
-    if len(shown) == limit and len(shown.split(maxsplit=1)) == 1:
+    is_single_word = len(shown.split(maxsplit=1)) == 1
+    if len(shown) == limit and is_single_word:
         return f"```\n{shown}\n```\n…"
     return f"{shown}\n…"
 
 
 def _protect_new_links(part: Styled, start: int, links: Collection[AutoLink]) -> Styled:
-    """Return a part of a text, with links that only the part has as code.
+    """Return a part of a text, in which new links are code.
 
-    `links` are those of the whole text. The part begins at `start` in it. For example, "wine/start"
-    has no command, but if a message begins with "/start", Telegram shows that as a command.
+    A link is new if Telegram sees it in the part, but not in the whole text. For example,
+    "wine/start" is no command, but if a message begins with "/start", Telegram shows a command.
+    `links` are those of the whole text, in which the part begins at `start`.
     """
     marks = list(part.marks)
     for link in find_auto_links(part.text, MAX_LINKS):
@@ -139,16 +146,20 @@ def _protect_new_links(part: Styled, start: int, links: Collection[AutoLink]) ->
 def parse(markdown: str) -> Styled:
     """Return the visible text of Markdown with its formatting. Line breaks are preserved."""
     texts = []
-    marks = []
-    previous: Marks | None = None
+    marks: list[Marks] = []
+    previous_block: Marks | None = None
     for line, block in _split_lines(strip_invisible(markdown)):
-        if previous is not None:
+        if previous_block is not None:
+            # A line break within a block belongs to the block.
+            line_break_marks: Marks = ()
+            if block == previous_block:
+                line_break_marks = block
             texts.append("\n")
-            marks.append(block if block == previous else ())
+            marks.append(line_break_marks)
         for piece, piece_marks in _parse_inline(line, block):
             texts.append(piece)
             marks += [piece_marks] * len(piece)
-        previous = block
+        previous_block = block
     text = "".join(texts)
     for link in find_auto_links(text, MAX_LINKS):
         if link.kind == "address":
@@ -160,26 +171,34 @@ def _split_lines(text: str) -> Iterator[tuple[str, Marks]]:
     """Yield every line with the formatting of its block, without the fences of code."""
     open_fence = ""
     for line in text.split("\n"):
-        if open_fence:
-            if line == open_fence:
-                open_fence = ""
-            else:
-                yield line, (PRE,)
-        elif line.lstrip(" \t")[:1] not in BLOCK_SYMBOLS:
-            yield line, ()
+        if open_fence and line == open_fence:
+            open_fence = ""
+        elif open_fence:
+            yield line, (PRE,)
         elif _FENCE.fullmatch(line):
             open_fence = line
-        elif quote := _QUOTE.match(line):
-            mark = QUOTE
-            if quote["expandable"]:
-                mark = EXPANDABLE_QUOTE
-            yield _BULLET.sub(_format_bullet, line[quote.end() :]), (mark,)
         else:
-            yield _BULLET.sub(_format_bullet, line), ()
+            yield _parse_block(line)
+
+
+def _parse_block(line: str) -> tuple[str, Marks]:
+    """Return a line without its quote sign and with "•" as its bullet, and its formatting."""
+    # Most lines begin with none of these, so the slower patterns are not tried.
+    if line.lstrip(" \t")[:1] not in BLOCK_SYMBOLS:
+        return line, ()
+    marks: Marks = ()
+    quote_sign = _QUOTE.match(line)
+    if quote_sign is not None:
+        line = line[quote_sign.end() :]
+        marks = (QUOTE,)
+        if quote_sign["expandable"]:
+            marks = (EXPANDABLE_QUOTE,)
+    return _BULLET.sub(_format_bullet, line), marks
 
 
 def _format_bullet(bullet: Match) -> str:
-    return f"{bullet[1]}• {bullet[2]}"
+    indentation, first_char = bullet.groups()
+    return f"{indentation}• {first_char}"
 
 
 @cache
@@ -196,23 +215,31 @@ def _parse_inline(line: str, block: Marks) -> Iterator[tuple[str, Marks]]:
     # None stands for a link that is not shown as a link.
     open_marks: list[TextMark | None] = []
     for token in inline.children or ():
-        marks = (*block, *filter(None, open_marks))
-        if token.type == "link_open":
-            url = str(token.attrs["href"])
-            if get_domain(url):
-                open_marks.append(TextMark("a", url))
-            else:
-                open_marks.append(None)
-        elif token.nesting > 0:
-            open_marks.append(EMPHASIS[token.type])
-        elif token.nesting < 0:
+        is_opening = token.nesting > 0
+        is_closing = token.nesting < 0
+        if is_opening:
+            open_marks.append(_to_mark(token))
+            continue
+        if is_closing:
             open_marks.pop()
-        elif token.type == "code_inline":
+            continue
+        marks = (*block, *filter(None, open_marks))
+        if token.type == "code_inline":
             yield token.content, (*block, CODE)
         elif marks and marks[-1].tag == "a":
-            yield get_link_text(marks[-1].value), marks
+            yield get_link_text(marks[-1].attribute), marks
         else:
             yield token.content, marks
+
+
+def _to_mark(opening: Token) -> TextMark | None:
+    """Return the formatting that a token opens, or None for a link without a domain."""
+    if opening.type != "link_open":
+        return EMPHASIS[opening.type]
+    url = str(opening.attrs["href"])
+    if not get_domain(url):
+        return None
+    return TextMark("a", url)
 
 
 def _show_as_code(marks: list[Marks], link: AutoLink) -> None:
@@ -220,7 +247,7 @@ def _show_as_code(marks: list[Marks], link: AutoLink) -> None:
     previous: Marks = ()
     protected = _as_code(previous)
     for index in range(link.start, link.end):
-        # All characters of a piece have the same object as their formatting.
+        # All characters of a piece have the same object as their formatting, so `is` suffices.
         if marks[index] is not previous:
             previous = marks[index]
             protected = _as_code(previous)
@@ -228,9 +255,10 @@ def _show_as_code(marks: list[Marks], link: AutoLink) -> None:
 
 
 def _as_code(marks: Marks) -> Marks:
-    """Return a formatting with code, unless Telegram makes no links in it anyway.
+    """Return code as a formatting, inside the quote of `marks` if there is one.
 
-    Only a quote may be around code.
+    Telegram allows no other formatting around code. If it makes no links in text with these marks
+    anyway, return them unchanged.
     """
     kept = []
     for mark in marks:
@@ -247,14 +275,15 @@ def to_html(styled: Styled) -> str:
     open_marks: Marks = ()
     start = 0
     # The empty formatting at the end closes all tags.
-    for marks, run in groupby((*styled.marks, ())):
+    for marks, characters in groupby((*styled.marks, ())):
         common = _count_common(open_marks, marks)
         for mark in reversed(open_marks[common:]):
             parts.append(f"</{mark.tag}>")
         for mark in marks[common:]:
             parts.append(mark.opening_tag)
-        end = start + len([*run])
-        parts.append(escape_html(styled.text[start:end], quote=False))
+        end = start + len(list(characters))
+        text = styled.text[start:end]
+        parts.append(escape_html(text, quote=False))
         open_marks = marks
         start = end
     return "".join(parts)
@@ -270,33 +299,38 @@ def _count_common(first: Marks, second: Marks) -> int:
     return count
 
 
-def _count_fitting_chars(styled: Styled, limit: int) -> int:
+def _count_fitting_chars(text: str, marks: Sequence[Marks], limit: int) -> int:
     """Return how many characters of a text fit into one message, at least one."""
     units = 0
     entities = 0
     previous: Marks = ()
-    for index, char in enumerate(styled.text):
+    for index, char in enumerate(text):
         units += 1
         if char > LAST_OF_ONE_UNIT:
             units += 1
-        marks = styled.marks[index]
-        if marks is not previous:
-            entities += sum(mark not in previous for mark in marks)
-        if index and (units > limit or entities > MAX_MESSAGE_ENTITIES):
+        for mark in marks[index]:
+            if mark not in previous:
+                entities += 1
+        is_too_long = units > limit or entities > MAX_MESSAGE_ENTITIES
+        if is_too_long and index > 0:
             return index
-        previous = marks
-    return len(styled.text)
+        previous = marks[index]
+    return len(text)
 
 
 def _find_split(text: str, capacity: int) -> int:
-    """Return the index at which to end a message that holds at most `capacity` characters."""
+    """Return the length of the first message, which holds at most `capacity` characters."""
     if capacity >= len(text):
         return len(text)
-    candidates = (
-        text.rfind("\n\n", 1, capacity + 2),
-        text.rfind("\n", 1, capacity + 1),
-        find_last_sentence_end(text, capacity),
-        text.rfind(" ", 1, capacity + 1),
-        capacity,
+    # A break may stand just behind the last character that fits: it is not shown.
+    beginning = text[: capacity + 2]
+    possible_ends = (
+        beginning.rfind("\n\n", 1),
+        beginning.rfind("\n", 1, capacity + 1),
+        find_last_sentence_end(beginning, capacity),
+        beginning.rfind(" ", 1, capacity + 1),
     )
-    return next(index for index in candidates if index > 0)
+    for end in possible_ends:
+        if end > 0:
+            return end
+    return capacity

@@ -59,7 +59,7 @@ def tool_results(server: ModelServer) -> str:
 def links_in(reply: Reply) -> list[str]:
     """Return the addresses that can be tapped in a reply, as Telegram shows it."""
     marks = {mark: None for around in parse(reply.text).marks for mark in around}
-    return [mark.value for mark in marks if mark.tag == "a"]
+    return [mark.attribute for mark in marks if mark.tag == "a"]
 
 
 @pytest.mark.parametrize(
