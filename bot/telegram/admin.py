@@ -50,7 +50,7 @@ ACCESS_BY_ACTION: Final[Mapping[str, Access]] = {
     "block": "blocked",
 }
 BUTTON_DATA: Final = r"[ab]:\d{1,18}:(?:allow|block|send)$"
-"""The data of buttons: the id of a user (a:ID:allow, a:ID:block) or a broadcast (b:ID:send)."""
+"""The data of buttons for a user (`a:ID:allow`, `a:ID:block`) or a broadcast (`b:ID:send`)."""
 BATCH_SIZE: Final = 20
 """The number of unsent messages of broadcasts that are read from the database at once."""
 
@@ -110,9 +110,12 @@ class _AdminCommands:
         except Exception as error:
             # The reply goes on without a picture: its text has the numbers.
             log_failure("The figures of a week could not be drawn", error)
-        tables = (statistics_table(statistics), await _format_clicks(turn))
-        text = to_code_block("\n\n".join(filter(None, tables)))
-        turn.reply(text + await self._describe_wanted(turn, week))
+        tables = statistics_table(statistics)
+        clicks = await _format_clicks(turn)
+        if clicks:
+            tables = f"{tables}\n\n{clicks}"
+        wanted = await self._describe_wanted(turn, week)
+        turn.reply(to_code_block(tables) + wanted)
 
     async def _describe_wanted(self, turn: ChatTurn, week: Week) -> str:
         """Return what guests of a week most often wanted in vain, or "" if there was nothing."""
@@ -123,7 +126,8 @@ class _AdminCommands:
             return ""
         groups = await asyncio.to_thread(group_wishes, wishes)
         heading = translate("stats_wanted")
-        return f"\n{heading}\n{to_code_block(format_groups(groups))}"
+        listing = to_code_block(format_groups(groups))
+        return f"\n{heading}\n{listing}"
 
     async def show_trace(self, update: Update, turn: ChatTurn) -> None:
         """/trace: show the turn of the message replied to, or the last turn of this chat."""
@@ -159,18 +163,18 @@ class _AdminCommands:
     async def handle_press(self, update: Update, turn: ChatTurn) -> None:
         """Do what the pressed button says: allow or block a user, or send a broadcast."""
         query = press_of(update)
-        id_text, action = split_data(query, 2)
+        id_part, action = split_data(query, 2)
         if query.from_user.id not in self._admin_ids:
             await acknowledge(query, translate("button_too_old"))
         elif action == "send":
             toast = ""
-            if not await self._send_broadcast(turn, int(id_text)):
+            if not await self._send_broadcast(turn, int(id_part)):
                 toast = translate("broadcast_over")
             await acknowledge(query, toast)
             turn.replace_buttons(query.message, ())
         else:
             await acknowledge(query)
-            await _set_access(turn, int(id_text), ACCESS_BY_ACTION[action])
+            await _set_access(turn, int(id_part), ACCESS_BY_ACTION[action])
 
     async def draft_broadcast(self, update: Update, turn: ChatTurn) -> None:
         """/broadcast TEXT: show the message and the number of chats, with a button to send it."""
@@ -183,7 +187,7 @@ class _AdminCommands:
             turn.reply(translate("broadcast_to_nobody"))
             return
         text = link_addresses(text)
-        # The draft has the turn's id.
+        # The id of the turn becomes the id of the broadcast.
         turn.change(DraftBroadcast(turn.id, text, turn.user_id))
         turn.reply(text)
         preview = translate("broadcast_preview", count=len(chat_ids))
@@ -195,22 +199,15 @@ class _AdminCommands:
         draft = await turn.repositories.broadcasts.get(broadcast_id)
         if draft is None or draft.state != BroadcastState.DRAFT:
             return False
+        # The text is rendered once, for a chat that does not exist.
         parts = await build_messages(Destination(0), [draft.text])
-        languages = (CHOSEN_LANGUAGE_KEY, WRITTEN_LANGUAGE_KEY)
-        settings = await turn.repositories.memory.list_settings(languages)
+        language_keys = (CHOSEN_LANGUAGE_KEY, WRITTEN_LANGUAGE_KEY)
+        settings = await turn.repositories.memory.list_settings(language_keys)
         messages = []
         for chat_id in await self._list_recipients(turn):
-            for part in parts:
-                message = OutboxRow(
-                    chat_id=chat_id,
-                    html=part.html,
-                    follows=part.follows,
-                    buttons=[],
-                )
-                messages.append(message)
-            with use_language(language_from_settings(settings.get(chat_id, {}))):
-                stop_button = Button(translate("news_no_button"), STOP_NEWS)
-            messages[-1].buttons = to_lists(((stop_button,),))
+            # Only private chats get broadcasts. They have the ids of their users.
+            language = language_from_settings(settings.get(chat_id, {}))
+            messages += _address_broadcast(parts, chat_id, language)
         turn.change(SendBroadcast(broadcast_id, messages))
         return True
 
@@ -218,6 +215,22 @@ class _AdminCommands:
         """Return the ids of the chats that a broadcast goes to."""
         chats = turn.repositories.chats
         return await chats.list_recipients(only_allowed=self._only_allowed)
+
+
+def _address_broadcast(
+    parts: Sequence[OutboxRow], chat_id: int, language: str | None
+) -> list[OutboxRow]:
+    """Return the messages of a broadcast for a chat, with a button that ends broadcasts."""
+    messages = []
+    for part in parts:
+        message = OutboxRow(
+            chat_id=chat_id, html=part.html, follows=part.follows, buttons=[]
+        )
+        messages.append(message)
+    with use_language(language):
+        stop_button = Button(translate("news_no_button"), STOP_NEWS)
+    messages[-1].buttons = to_lists(((stop_button,),))
+    return messages
 
 
 async def _format_clicks(turn: ChatTurn) -> str:
@@ -272,9 +285,8 @@ async def _set_access(turn: ChatTurn, user_id: int, access: Access) -> None:
 def find_named_user(message: Message) -> int | None:
     """Return the id of the user that a command is about, or None if it names none.
 
-    It is the id in the command (`/block 42`), or that of the author of the message to which the
-    command replies. If the command has any other text, that author is not meant, because the text
-    may refer to another user.
+    The command has the id (`/block 42`), or has no text and replies to a message of the user. If it
+    has any other text, it names nobody, because the text may refer to another user.
     """
     text = text_after_command(message)
     if USER_ID.fullmatch(text):
@@ -315,9 +327,11 @@ def link_addresses(text: str) -> str:
     """Return a Markdown text in which web addresses are links, which users can tap."""
     # The last link comes first, because a replacement moves the text after it.
     for link in reversed(find_auto_links(text)):
+        before = text[: link.start]
         address = text[link.start : link.end]
-        shown = format_link(address) or address
-        text = text[: link.start] + shown + text[link.end :]
+        after = text[link.end :]
+        text_of_link = format_link(address) or address
+        text = f"{before}{text_of_link}{after}"
     return text
 
 
@@ -328,8 +342,8 @@ async def send_broadcasts(
     while messages := await broadcasts.list_unsent(BATCH_SIZE):
         await sender.deliver(messages)
     for broadcast, count, failed in await broadcasts.list_delivered():
-        admin = broadcast.created_by
-        with use_language(await load_language(memory, admin)):
+        admin_id = broadcast.created_by
+        with use_language(await load_language(memory, admin_id)):
             text = translate("broadcast_done", count=count, failed=failed)
-            report = await build_messages(Destination(admin), [text])
+            report = await build_messages(Destination(admin_id), [text])
         await broadcasts.finish(broadcast.id, report)

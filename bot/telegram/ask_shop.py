@@ -32,7 +32,7 @@ from db.changes.referrals import MAX_OPEN, DraftReferral, DropReferral, OpenRefe
 from db.models import OutboxRow, ReferralRow, ReferralState
 
 SHOP: Final = "shop"
-"""The command that asks the shop. It is also what a link gives to /start to do the same."""
+"""The command that asks the shop. In a link it is the parameter of /start that does the same."""
 ASK: Final = "qa:"
 """The data of the button that asks the shop about an answer."""
 SEND: Final = "qs:"
@@ -47,8 +47,8 @@ DROP: Final = "qd:"
 END: Final = "qe:"
 """The prefix for the button that ends a referral."""
 MAX_WINES: Final = 8
-MAX_NUMBER: Final = 10_000
-"""The staff read the id of a referral modulo this number, which is its last four digits."""
+NUMBER_DIGITS: Final = 4
+"""The staff see the last digits of the id of a referral, because a whole id is hard to read."""
 
 
 def ask_shop_handlers() -> list[AnyHandler]:
@@ -76,7 +76,7 @@ def ask_shop_button(turn: Turn) -> ButtonRows:
 
 
 async def show_how_to_ask(turn: ChatTurn) -> None:
-    """Say how the user can ask the shop. Without a staff chat, say how else the shop is reached."""
+    """Say how the user can ask the shop. Without a staff chat, say how else to reach the shop."""
     if turn.services.staff_chat_id is not None:
         turn.reply(translate("shop_usage"))
         return
@@ -88,7 +88,7 @@ async def show_how_to_ask(turn: ChatTurn) -> None:
 
 
 async def _draft_by_command(update: Update, turn: ChatTurn) -> None:
-    """Answer `/shop TEXT`: draft a question, or show help if the text tells of a crisis."""
+    """Answer `/shop TEXT`: draft a question, or show help if the text is about a crisis."""
     text = text_after_command(message_of(update))
     if not text or turn.services.staff_chat_id is None:
         await show_how_to_ask(turn)
@@ -107,18 +107,22 @@ async def _draft_by_button(update: Update, turn: ChatTurn) -> None:
         return
     messages = turn.repositories.messages
     history = await messages.list_recent(turn.chat_id, last_turn_id=answered.turn_id)
-    user_texts: list[str] = []
-    for message in history:
-        if message.turn_id == answered.turn_id and message.role == "user":
-            user_texts.append(message.content)
-    if not user_texts:
-        # The history no longer contains the question.
+    question = _find_question(history, answered.turn_id)
+    if question is None:
         await acknowledge(query, translate("button_too_old"))
         return
     await acknowledge(query)
-    question = as_quote(user_texts[0])
+    quoted_question = as_quote(question)
     wines = await _list_wines(turn, history)
-    await _draft(turn, f"{question}\n\n{wines}".strip())
+    await _draft(turn, f"{quoted_question}\n\n{wines}".strip())
+
+
+def _find_question(history: Sequence[StoredMessage], turn_id: int) -> str | None:
+    """Return what the user asked in a turn, or None if the history no longer contains it."""
+    for message in history:
+        if message.turn_id == turn_id and message.role == "user":
+            return message.content
+    return None
 
 
 async def _list_wines(turn: ChatTurn, history: Sequence[StoredMessage]) -> str:
@@ -129,7 +133,9 @@ async def _list_wines(turn: ChatTurn, history: Sequence[StoredMessage]) -> str:
             wine_ids = message.wine_ids
     lines = []
     for wine in await turn.repositories.wines.get(wine_ids[:MAX_WINES]):
-        lines.append(f"- {escape(wine.label)} · {escape(format_facts(wine))}")
+        label = escape(wine.label)
+        facts = escape(format_facts(wine))
+        lines.append(f"- {label} · {facts}")
     return "\n".join(lines)
 
 
@@ -146,28 +152,30 @@ async def _draft(turn: ChatTurn, text: str) -> None:
         label = translate("shop_send_name", name=name)
         buttons.append(Button(label, f"{SEND_NAME}{turn.id}"))
     buttons.append(Button(translate("shop_drop_button"), f"{DROP}{turn.id}"))
-    turn.reply(f"{translate('shop_preview')}\n\n{text}", in_rows(buttons, 1))
+    heading = translate("shop_preview")
+    turn.reply(f"{heading}\n\n{text}", in_rows(buttons, 1))
 
 
 async def _send_or_drop(update: Update, turn: ChatTurn) -> None:
     """Send a draft of this user to the staff, or drop it."""
     query = press_of(update)
-    (id_text,) = split_data(query, 1)
-    referral = await find_referral(turn, parse_id(id_text))
+    data = str(query.data)
+    (id_part,) = split_data(query, 1)
+    referral = await find_referral(turn, parse_id(id_part))
     if referral is None or referral.state != ReferralState.DRAFT:
         await acknowledge(query, translate("button_too_old"))
         return
+    # A draft is sent or dropped only once, so its three buttons are claimed by the same name.
     if not await claim_once(query, turn, SEND):
         return
     await acknowledge(query)
-    # No row of buttons: all of them are removed.
     turn.replace_buttons(query.message, rows=())
-    if str(query.data).startswith(DROP):
+    if data.startswith(DROP):
         turn.change(DropReferral(referral.id))
         turn.reply(translate("shop_dropped"))
         return
     name = ""
-    if str(query.data).startswith(SEND_NAME):
+    if data.startswith(SEND_NAME):
         name = _first_name(turn.names)
     # The commit sends this in place of the question if the user has too many open referrals.
     too_many = translate("shop_too_many", count=MAX_OPEN)
@@ -178,7 +186,7 @@ async def _send_or_drop(update: Update, turn: ChatTurn) -> None:
 
 
 async def find_referral(turn: ChatTurn, referral_id: int) -> ReferralRow | None:
-    """Return a referral, or None if it belongs to another user. The staff may have any referral."""
+    """Return a referral, or None if the user may not see it. The staff may see all referrals."""
     referral = await turn.repositories.referrals.get(referral_id)
     if referral is None or await is_from_staff(turn):
         return referral
@@ -250,10 +258,10 @@ def belonging_to(
     referral: ReferralRow, messages: Iterable[OutboxRow]
 ) -> list[OutboxRow]:
     """Return the messages, linked to a referral, so that replies to them are passed on."""
-    messages = list(messages)
-    for message in messages:
+    linked = list(messages)
+    for message in linked:
         message.referral_id = referral.id
-    return messages
+    return linked
 
 
 async def load_staff_language(turn: ChatTurn) -> str | None:
@@ -262,16 +270,20 @@ async def load_staff_language(turn: ChatTurn) -> str | None:
     If the staff chat is a private one, this is the language of its user. Otherwise it is the
     language of the first admin.
     """
-    user_id = turn.services.staff_chat_id or 0
-    is_private_chat = user_id > 0
-    if not is_private_chat:
-        user_id = next(iter(turn.services.admin_ids), 0)
-    return await load_language(turn.repositories.memory, user_id)
+    memory = turn.repositories.memory
+    staff_chat_id = turn.services.staff_chat_id
+    # Groups have negative ids. A private chat has the id of its user.
+    if staff_chat_id is not None and staff_chat_id > 0:
+        return await load_language(memory, staff_chat_id)
+    if not turn.services.admin_ids:
+        return None
+    return await load_language(memory, turn.services.admin_ids[0])
 
 
 def number_of(referral: ReferralRow) -> str:
-    """Return the number by which the staff tell users apart."""
-    return f"{referral.id % MAX_NUMBER:04}"
+    """Return the number by which the staff distinguish referrals, such as "0042"."""
+    digits = str(referral.id).zfill(NUMBER_DIGITS)
+    return digits[-NUMBER_DIGITS:]
 
 
 def as_quote(text: str) -> str:
@@ -284,5 +296,7 @@ def _first_name(names: Sequence[str]) -> str:
 
     The result has at most `NAME_CHARS` characters, all on one line.
     """
-    words = strip_invisible("".join(names[:1])).split()
+    if not names:
+        return ""
+    words = strip_invisible(names[0]).split()
     return " ".join(words)[:NAME_CHARS]

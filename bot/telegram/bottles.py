@@ -63,14 +63,20 @@ async def remove_bottles(
     count, name = parse_removal(line)
     match find_item_to_remove(bottles, name, count):
         case Found(item):
-            await store_and_confirm(turn, Change(user_id=turn.user_id, bottles=(item,)))
+            removal = Change(user_id=turn.user_id, bottles=(item,))
+            await store_and_confirm(turn, removal)
         case TooFew(item):
-            turn.reply(format_items([item], this_year(), translate("cellar_too_few")))
+            turn.reply(_say_too_few(item))
         case Unclear(items):
             buttons = _item_buttons(items, f"{REMOVE_BOTTLES}{count}:")
             turn.reply(translate("cellar_which"), buttons)
         case NotFound():
             turn.reply(translate("cellar_not_found"))
+
+
+def _say_too_few(item: CellarItem) -> str:
+    """Return the reply to a user who has fewer bottles of an item than they named."""
+    return format_items([item], this_year(), translate("cellar_too_few"))
 
 
 def _item_buttons(items: Sequence[CellarItem], prefix: str) -> ButtonRows:
@@ -85,13 +91,14 @@ def _item_buttons(items: Sequence[CellarItem], prefix: str) -> ButtonRows:
 async def _remove_chosen_bottles(update: Update, turn: ChatTurn) -> None:
     """Remove bottles of the item that a button names from the cellar of the user who presses."""
     query = press_of(update)
-    count, number = split_data(query, 2)
+    count_part, number_part = split_data(query, 2)
     if not await claim_once(query, turn, REMOVE_BOTTLES):
         return
     bottles = await load_bottles(turn)
     await acknowledge(query)
     turn.replace_buttons(query.message, ())
-    line = f"{parse_id(count)} {CELLAR_PREFIX}{parse_id(number)}"
+    wine_id = f"{CELLAR_PREFIX}{parse_id(number_part)}"
+    line = f"{parse_id(count_part)} {wine_id}"
     await remove_bottles(turn, bottles, line)
 
 
@@ -106,7 +113,7 @@ async def open_named_bottle(
             opening = Change(user_id=turn.user_id, bottles=(item,), drinks=(drink,))
             await store_and_confirm(turn, opening)
         case TooFew(item):
-            turn.reply(format_items([item], this_year(), translate("cellar_too_few")))
+            turn.reply(_say_too_few(item))
         case Unclear(items):
             turn.reply(translate("cellar_which"), _item_buttons(items, OPENED))
         case NotFound():
@@ -115,24 +122,28 @@ async def open_named_bottle(
 
 async def note_opened_bottle(turn: ChatTurn, line: str) -> None:
     """Add a rating and a note to the bottle that was opened last of an item."""
-    bottles = await turn.repositories.memory.list_bottles(turn.user_id)
+    bottles = await load_bottles(turn)
     drinks = await turn.repositories.memory.list_drinks(turn.user_id)
-    opened_bottles = attach_note(bottles, drinks, line)
-    if opened_bottles is None:
+    drink_and_noted_drink = attach_note(bottles, drinks, line)
+    if drink_and_noted_drink is None:
         turn.reply(translate("cellar_not_found"))
         return
-    old, new = opened_bottles
-    change = Change(user_id=turn.user_id, drinks=(new,), removed_drinks=(old,))
+    drink, noted_drink = drink_and_noted_drink
+    change = Change(
+        user_id=turn.user_id, drinks=(noted_drink,), removed_drinks=(drink,)
+    )
     await store_and_confirm(turn, change)
 
 
 async def _open_chosen_bottle(update: Update, turn: ChatTurn) -> None:
     """Open a bottle of the item that a button names, in the cellar of the user who presses."""
     query = press_of(update)
-    (number,) = split_data(query, 1)
+    (number_part,) = split_data(query, 1)
+    # Each button may be pressed once: the user may open bottles of several wines.
     if not await claim_once(query, turn, str(query.data)):
         return
-    item = find_item_by_id(await load_bottles(turn), f"{parse_id(number)}")
+    bottles = await load_bottles(turn)
+    item = find_item_by_id(bottles, str(parse_id(number_part)))
     if item is None:
         await acknowledge(query, translate("cellar_not_found"))
         return

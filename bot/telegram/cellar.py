@@ -45,6 +45,7 @@ VIEW: Final = "cl:"
 PICTURE_FILE: Final = "cellar.png"
 MAX_LABEL_CHARS: Final = 40
 MAX_REGIONS: Final = 24
+"""How many regions have a button. Those with the most bottles come first."""
 
 
 def cellar_handlers(painter: CellarPainter) -> list[AnyHandler]:
@@ -58,12 +59,14 @@ def cellar_handlers(painter: CellarPainter) -> list[AnyHandler]:
 async def _show_or_change_cellar(
     painter: CellarPainter, update: Update, turn: ChatTurn
 ) -> None:
-    """Answer /cellar: show the cellar, or do what follows, such as `add 2 Barolo 2016`."""
-    action, _, line = text_after_command(message_of(update)).partition(" ")
+    """Answer /cellar: show the cellar, or change it as in `/cellar add 2 Barolo 2016`."""
+    text = text_after_command(message_of(update))
+    action, _, line = text.partition(" ")
     bottles = await load_bottles(turn)
     item = parse_cellar_item(line)
     if action == "add" and item:
-        await store_and_confirm(turn, Change(user_id=turn.user_id, bottles=(item,)))
+        addition = Change(user_id=turn.user_id, bottles=(item,))
+        await store_and_confirm(turn, addition)
     elif action == "remove":
         await remove_bottles(turn, bottles, line)
     elif action == "drank":
@@ -82,9 +85,10 @@ async def _show_overview(
         turn.reply(translate("cellar_none"))
         return
     try:
-        turn.send_picture(PICTURE_FILE, await painter.paint(bottles, this_year()))
+        picture = await painter.paint(bottles, this_year())
+        turn.send_picture(PICTURE_FILE, picture)
     except Exception as error:
-        # The text tells all that the picture shows.
+        # The text says all that the picture shows.
         log_failure("A cellar could not be drawn", error)
     # This runs in a thread, because a cellar may be large, and other chats must not wait.
     text = await asyncio.to_thread(format_overview, bottles, this_year())
@@ -116,35 +120,39 @@ async def _show_view(update: Update, turn: ChatTurn) -> None:
     page = parse_id(page_part)
     await acknowledge(query)
     bottles = await load_bottles(turn)
-    if view in ("csv", "xlsx"):
-        write = to_csv if view == "csv" else to_workbook
-        turn.send_file(f"cellar.{view}", await asyncio.to_thread(write, bottles))
+    if view == "csv":
+        turn.send_file("cellar.csv", await asyncio.to_thread(to_csv, bottles))
         return
-    if not isinstance(query.message, Message):
+    if view == "xlsx":
+        turn.send_file("cellar.xlsx", await asyncio.to_thread(to_workbook, bottles))
         return
-    to = Destination(query.message.chat.id, replaced_id=query.message.message_id)
+    message = query.message
+    if not isinstance(message, Message):
+        return
+    to = Destination(message.chat.id, replaced_id=message.message_id)
     if view == "overview" or not items_in_stock(bottles):
         text = await asyncio.to_thread(format_overview, bottles, this_year())
         turn.send(to, text, _view_buttons(bottles))
     elif view == "regions":
         turn.send(to, translate("cellar_which_region"), _region_buttons(bottles))
     else:
-        found = await asyncio.to_thread(select_view, bottles, view, this_year())
-        text = format_page(found, page, this_year())
-        turn.send(to, text, _page_buttons(view, page, len(found)))
+        items = await asyncio.to_thread(select_view, bottles, view, this_year())
+        text = format_page(items, page, this_year())
+        turn.send(to, text, _page_buttons(view, page, len(items)))
 
 
 def _region_buttons(bottles: Sequence[CellarItem]) -> ButtonRows:
     """Return a button for each region, and the one that leads back."""
     buttons = []
     for region, count in list_regions(bottles)[:MAX_REGIONS]:
-        # The sign tells a region from other views: a region may be named "red".
+        # The "=" distinguishes a region from other views, because a region may be named "red".
         data = f"{VIEW}={region}:0"
-        # A user may have named a region by anything: such a region has no button.
-        fits_in_data = len(data.encode()) <= MAX_DATA_BYTES and ":" not in region
-        if fits_in_data:
-            label = f"{translate_place(region)} ({count})"
-            buttons.append(Button(clip(label, MAX_LABEL_CHARS), data))
+        # Users name regions as they like, so a name may be too long, or contain the separator.
+        is_too_long = len(data.encode()) > MAX_DATA_BYTES
+        if is_too_long or ":" in region:
+            continue
+        label = f"{translate_place(region)} ({count})"
+        buttons.append(Button(clip(label, MAX_LABEL_CHARS), data))
     return (*in_rows(buttons, 2), _back_button())
 
 
@@ -154,9 +162,12 @@ def _back_button() -> tuple[Button, ...]:
 
 def _page_buttons(view: str, page: int, count: int) -> ButtonRows:
     """Return the buttons that turn the pages of `count` items, and the one that leads back."""
+    previous_page = page - 1
+    next_page = page + 1
     arrows = []
-    if page > 0:
-        arrows.append(Button("◀", f"{VIEW}{view}:{page - 1}"))
-    if (page + 1) * PAGE_SIZE < count:
-        arrows.append(Button("▶", f"{VIEW}{view}:{page + 1}"))
+    if previous_page >= 0:
+        arrows.append(Button("◀", f"{VIEW}{view}:{previous_page}"))
+    # Pages are counted from 0.
+    if next_page * PAGE_SIZE < count:
+        arrows.append(Button("▶", f"{VIEW}{view}:{next_page}"))
     return (*in_rows(arrows, 2), _back_button())

@@ -3,7 +3,6 @@
 The bot shows what it has read, and keeps it. Only a press on "replace" or "add" changes the cellar.
 """
 
-from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Final, cast, get_args
@@ -12,13 +11,13 @@ from telegram import Update
 from telegram.ext import filters
 from telegram.ext.filters import BaseFilter
 
-from agent.cellar.imports import ImportMode, make_plan
+from agent.cellar.imports import ImportMode, ImportPlan, make_plan
 from agent.cellar.items import items_in_stock
 from agent.cellar.rows import count_bottles, format_items, this_year
 from agent.files import Unreadable
 from agent.i18n import translate
 from agent.markdown import escape
-from agent.turn import MAX_CELLAR_ITEMS, CellarItem
+from agent.turn import MAX_CELLAR_ITEMS
 from bot.telegram.answer_buttons import undo_button
 from bot.telegram.bottles import load_bottles
 from bot.telegram.buttons import acknowledge, claim_once, parse_id, split_data
@@ -35,23 +34,30 @@ CANCEL: Final = "no"
 """Stands in the place of the mode in the data of the button that drops the file."""
 MAX_FILE_BYTES: Final = 2_000_000
 MAX_SAMPLES: Final = 3
-FILES: Final = ("csv", "tsv", "tab", "txt", "xlsx")
+"""How many wines of a file are shown, so that the user sees whether it was read rightly."""
+EXTENSIONS: Final = ("csv", "tsv", "tab", "txt", "xlsx")
 
 
 def cellar_file_handlers() -> list[AnyHandler]:
     """Return the handlers of files with a list of bottles, and of the buttons below them."""
-    private = filters.UpdateType.MESSAGE & filters.ChatType.PRIVATE
-    lists: BaseFilter = filters.Document.FileExtension(FILES[0])
-    for extension in FILES[1:]:
-        lists |= filters.Document.FileExtension(extension)
-    return [on_press(IMPORT, _store_import), on_message(private & lists, _read_file)]
+    is_private = filters.UpdateType.MESSAGE & filters.ChatType.PRIVATE
+    first, *others = EXTENSIONS
+    is_list: BaseFilter = filters.Document.FileExtension(first)
+    for extension in others:
+        is_list |= filters.Document.FileExtension(extension)
+    return [
+        on_press(IMPORT, _store_import),
+        on_message(is_private & is_list, _read_file),
+    ]
 
 
 async def _read_file(update: Update, turn: ChatTurn) -> None:
     """Describe a file, and ask whether it replaces the cellar or is added to it."""
     document = message_of(update).document
     assert document is not None  # noqa: S101 - the handler lets nothing else through
-    download = partial(fetch_file, update.get_bot(), document.to_dict(), MAX_FILE_BYTES)
+    bot = update.get_bot()
+    download = partial(fetch_file, bot, document.to_dict(), MAX_FILE_BYTES)
+    # An unreadable file is answered like one without any items.
     file = CellarFile()
     with suppress(Unreadable):
         file = await turn.services.resources.files.read(
@@ -62,17 +68,22 @@ async def _read_file(update: Update, turn: ChatTurn) -> None:
         return
     stored = await load_bottles(turn)
     plan = make_plan(file.items, stored, "replace")
-    if not plan.changes and items_in_stock(stored):
+    has_bottles = bool(items_in_stock(stored))
+    if has_bottles and not plan.changes:
         listed = count_bottles(plan.bottles, plan.wines)
         turn.reply(translate("import_same", bottles=listed))
         return
-    turn.reply(_describe_file(file, stored), _import_buttons(turn.id, stored))
+    description = _describe_file(file, plan, has_bottles=has_bottles)
+    buttons = _import_buttons(turn.id, has_bottles=has_bottles)
+    turn.reply(description, buttons)
     turn.change(KeepImport(turn.user_id, turn.id, tuple(file.items)))
 
 
-def _describe_file(file: CellarFile, stored: Sequence[CellarItem]) -> str:
-    """Return what was understood of a file, and what replacing the cellar would change."""
-    plan = make_plan(file.items, stored, "replace")
+def _describe_file(file: CellarFile, plan: ImportPlan, *, has_bottles: bool) -> str:
+    """Return what was understood of a file, and what replacing the cellar would change.
+
+    `has_bottles` is true if there are bottles in the cellar.
+    """
     listed = count_bottles(plan.bottles, plan.wines)
     parts = [translate("import_read", bottles=listed)]
     columns = ", ".join(title for title, _ in file.columns)
@@ -80,42 +91,53 @@ def _describe_file(file: CellarFile, stored: Sequence[CellarItem]) -> str:
         parts.append(translate("import_columns", columns=escape(columns)))
     if file.unread_count:
         parts.append(translate("import_unread", left=file.unread_count))
-    question = "import_question_new"
-    if items_in_stock(stored):
-        question = "import_question"
-        changes = translate(
-            "import_changes",
-            new=str(plan.new),
-            changed=str(plan.changed),
-            gone=str(plan.gone),
-        )
-        parts.append(changes)
+    if has_bottles:
+        parts.append(_describe_changes(plan))
     if plan.left_out:
         full = translate("cellar_full", limit=MAX_CELLAR_ITEMS, left=plan.left_out)
         parts.append(full)
-    heading = translate("import_samples")
-    parts.append(format_items(file.items[:MAX_SAMPLES], this_year(), heading))
-    parts.append(translate(question))
+    samples = file.items[:MAX_SAMPLES]
+    parts.append(format_items(samples, this_year(), translate("import_samples")))
+    if has_bottles:
+        parts.append(translate("import_question"))
+    else:
+        parts.append(translate("import_question_new"))
     return "\n\n".join(parts)
 
 
-def _import_buttons(import_id: int, stored: Sequence[CellarItem]) -> ButtonRows:
+def _describe_changes(plan: ImportPlan) -> str:
+    """Return how many wines are new, changed and gone after an import."""
+    return translate(
+        "import_changes",
+        new=str(plan.new),
+        changed=str(plan.changed),
+        gone=str(plan.gone),
+    )
+
+
+def _import_buttons(import_id: int, *, has_bottles: bool) -> ButtonRows:
     """Return the buttons that decide about a file. An empty cellar has nothing to replace."""
-    add = Button(translate("import_add_button"), f"{IMPORT}add:{import_id}")
-    cancel = Button(translate("import_cancel_button"), f"{IMPORT}{CANCEL}:{import_id}")
-    if not items_in_stock(stored):
+    add = _button("import_add_button", "add", import_id)
+    cancel = _button("import_cancel_button", CANCEL, import_id)
+    if not has_bottles:
         return ((add, cancel),)
-    replace = Button(translate("import_replace_button"), f"{IMPORT}replace:{import_id}")
+    replace = _button("import_replace_button", "replace", import_id)
     return ((replace, add, cancel),)
+
+
+def _button(label_id: str, mode: str, import_id: int) -> Button:
+    """Return the button that decides about a file in a mode, or cancels its import."""
+    return Button(translate(label_id), f"{IMPORT}{mode}:{import_id}")
 
 
 async def _store_import(update: Update, turn: ChatTurn) -> None:
     """Change the cellar by the kept file that a button names, or drop the file."""
     query = press_of(update)
-    mode, id_text = split_data(query, 2)
-    import_id = parse_id(id_text)
+    mode, id_part = split_data(query, 2)
+    import_id = parse_id(id_part)
     items = await turn.repositories.memory.find_import(turn.user_id, import_id)
-    if items is None or mode not in (*get_args(ImportMode), CANCEL):
+    known_modes = (*get_args(ImportMode), CANCEL)
+    if items is None or mode not in known_modes:
         await acknowledge(query, translate("button_too_old"))
         return
     if not await claim_once(query, turn, IMPORT):

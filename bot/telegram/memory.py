@@ -104,12 +104,15 @@ async def _show_or_add_facts(update: Update, turn: ChatTurn) -> None:
 async def _forget_fact(update: Update, turn: ChatTurn) -> None:
     """Forget the fact of a button, and remove the button."""
     query = press_of(update)
-    facts = _list_facts(await turn.load_facts())
-    removed = tuple(fact for fact in facts if _fact_data(fact) == query.data)
+    removed = []
+    for fact in _list_facts(await turn.load_facts()):
+        if _fact_data(fact) == query.data:
+            removed.append(fact)
     await acknowledge(query, format_removed_facts(removed))
     remove_buttons(query, turn)
     if removed:
-        turn.change_memory(Change(user_id=turn.user_id, removed_facts=removed))
+        change = Change(user_id=turn.user_id, removed_facts=tuple(removed))
+        turn.change_memory(change)
 
 
 async def store_and_confirm(turn: ChatTurn, change: Change) -> None:
@@ -128,7 +131,7 @@ async def store_and_confirm(turn: ChatTurn, change: Change) -> None:
 
 
 def _list_facts(facts: Sequence[Fact]) -> list[Fact]:
-    """Return the facts that a user has stated, by kind, then those that follow from ratings."""
+    """Return the facts that a user has stated, by kind, and then the wines that they have rated."""
     listed = []
     for kind in (*STATED_KINDS, "rated"):
         listed += [fact for fact in facts if fact.kind == kind]
@@ -138,7 +141,8 @@ def _list_facts(facts: Sequence[Fact]) -> list[Fact]:
 def _fact_data(fact: Fact) -> str:
     """Return the data of the button that forgets a fact. A checksum stands for the fact."""
     key = ":".join(fact.key)
-    return f"{FORGET_FACT}{crc32(key.encode()):08x}"
+    checksum = crc32(key.encode())
+    return f"{FORGET_FACT}{checksum:08x}"
 
 
 async def _stop_reminders(update: Update, turn: ChatTurn) -> None:
@@ -158,10 +162,7 @@ async def send_reminders(
     now = datetime.now().astimezone()
     if now.hour not in REMINDER_HOURS:
         return
-    year = now.year
-    if now.month == DECEMBER:
-        year += 1  # its winter goes on in the next year
-    season = f"{year}-{SEASONS[now.month % 12 // 3]}"
+    season = _season_of(now)
     for user_id in await memory.list_owners_to_remind(season):
         # A user may delete their data from now on. Then the fence drops the reminder.
         fence = Fence(accepted_at=datetime.now(UTC), user=trace_hash("user", user_id))
@@ -170,6 +171,16 @@ async def send_reminders(
         except Exception as error:
             # The other users must be reminded all the same.
             log_failure("A user could not be reminded of bottles", error)
+
+
+def _season_of(time: datetime) -> str:
+    """Return the season of a time and its year: `2026-winter` is December 2025 to February 2026."""
+    year = time.year
+    if time.month == DECEMBER:
+        year += 1
+    # The months of a winter are 12, 1 and 2, those of a spring 3, 4 and 5, and so on.
+    index = time.month % 12 // 3
+    return f"{year}-{SEASONS[index]}"
 
 
 async def _remind(
@@ -186,14 +197,14 @@ async def _remind(
     due_items = await asyncio.to_thread(find_due_items, bottles, year)
     if not due_items:
         return
-    messages = await _reminder_messages(user_id, due_items, facts, year)
+    messages = await _build_reminder(user_id, due_items, facts, year)
     keys = [item.key for item in due_items]
     await upkeep.save_reminder(
         user_id, fence, season, keys=keys, year=year, messages=messages
     )
 
 
-async def _reminder_messages(
+async def _build_reminder(
     user_id: int,
     due_items: Sequence[CellarItem],
     facts: Sequence[Fact],

@@ -16,6 +16,8 @@ from bot.updates.joining import SHARED_ACCOUNTS, is_foreign
 COMMAND: Final = pattern(r"\s*/\S+\s*")
 QUERY_COMMAND: Final = pattern(r"\s*/(find|quotes|cellar)\b")
 """A command followed by words to look for, which may be in another language than the user's."""
+MAX_QUOTE_CHARS: Final = size_limits.MESSAGE_CHARS // 2
+"""A quote may take up half of a message, so that the user's own words have room, too."""
 MAX_DETECTION_CHARS: Final = 1_000
 """How many characters of a message are read to detect its language."""
 
@@ -42,9 +44,10 @@ def chat_and_user_ids(update: Update) -> tuple[int, int]:
 
     An anonymous admin writes as the chat itself. Then the chat's id stands for the user, too.
     """
-    chat = update.effective_chat
+    chat_id = 0
+    if update.effective_chat is not None:
+        chat_id = update.effective_chat.id
     user = update.effective_user
-    chat_id = chat.id if chat else 0
     if user is None or user.id in SHARED_ACCOUNTS:
         return chat_id, chat_id
     return chat_id, user.id
@@ -55,38 +58,44 @@ def names_of(update: Update) -> tuple[str, ...]:
 
     They are those of the sender, of the chat, and of the user to whose message the sender replies.
     """
-    people: list[User | Chat | None] = [update.effective_user]
+    named: list[User | Chat | None] = [update.effective_user]
     message = update.effective_message
     if message is not None and message.reply_to_message is not None:
-        people.append(message.reply_to_message.from_user)
-    people.append(update.effective_chat)
+        named.append(message.reply_to_message.from_user)
+    named.append(update.effective_chat)
     names = []
-    for person in people:
-        # The name of a bot is not a secret. A chat has no such field.
-        if person is None or getattr(person, "is_bot", False):
+    for user_or_chat in named:
+        # The name of a bot is not a secret.
+        is_bot = isinstance(user_or_chat, User) and user_or_chat.is_bot
+        if user_or_chat is None or is_bot:
             continue
-        for name in (person.first_name, person.last_name, person.username):
+        for name in (
+            user_or_chat.first_name,
+            user_or_chat.last_name,
+            user_or_chat.username,
+        ):
             if name:
                 names.append(name[: size_limits.NAME_CHARS])
+    # This removes repeated names, and keeps the order.
     return tuple(dict.fromkeys(names))
 
 
 def destination(update: Update) -> Destination:
     """Return where the answer goes: to the topic of the message, in a group as a reply to it."""
     message = message_of(update)
-    thread: int | None = None
+    thread_id: int | None = None
     if message.is_topic_message:
-        thread = message.message_thread_id
+        thread_id = message.message_thread_id
     reply_to: int | None = None
     if not is_private(update):
         reply_to = message.message_id
-    return Destination(message.chat.id, thread, reply_to)
+    return Destination(message.chat.id, thread_id, reply_to)
 
 
 def is_addressed(message: Message) -> bool:
-    """Return whether a message is meant for the bot.
+    """Return whether a message is meant for the bot, as all messages in a private chat are.
 
-    In a group, a message is if it mentions the bot, replies to it, or is a command with its name.
+    In a group it must mention the bot, reply to the bot, or be a command with the bot's name.
     """
     if message.chat.type == ChatType.PRIVATE:
         return True
@@ -115,7 +124,7 @@ def is_overheard(update: Update) -> bool:
 
 
 def is_own(message: Message) -> bool:
-    """Return whether the sender wrote the message: not a forwarded text, nor a text of a bot."""
+    """Return whether the sender wrote the message, and did not forward it or take it from a bot."""
     return not is_foreign(message.to_dict(recursive=False))
 
 
@@ -129,7 +138,8 @@ def language_written(update: Update) -> str:
         return ""
     if QUERY_COMMAND.match(message.text or ""):
         return ""
-    return detect_language(text_after_command(message)[:MAX_DETECTION_CHARS])
+    text = text_after_command(message)
+    return detect_language(text[:MAX_DETECTION_CHARS])
 
 
 def text_without_mentions(message: Message) -> str:
@@ -175,8 +185,8 @@ def id_of_replied_answer(message: Message) -> int | None:
 
 def _as_quote(text: str) -> str:
     """Return the first part of a text as a Markdown quote."""
-    lines = text[: size_limits.MESSAGE_CHARS // 2].strip().splitlines()
-    return "\n".join(f"> {line}" for line in lines)
+    quoted = text[:MAX_QUOTE_CHARS].strip()
+    return "\n".join(f"> {line}" for line in quoted.splitlines())
 
 
 def _mention(message: Message) -> Pattern:

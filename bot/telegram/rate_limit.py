@@ -31,9 +31,10 @@ class Limit(NamedTuple):
 
 
 PER_CHAT: Final = (Limit(3, 3),)
-"""About one message a second on average, so that three parts of an answer go out at once."""
+"""One message a second on average. Yet three parts of an answer go out at once."""
 PER_GROUP: Final = (*PER_CHAT, Limit(20, 60))
 OVERALL: Final = (Limit(30, 1),)
+"""The limits of all chats together."""
 
 COUNTED_METHODS: Final = frozenset({"sendMessage", "sendDocument", "sendVoice"})
 """Methods that count as messages. Edits count too, but only in groups."""
@@ -52,7 +53,9 @@ class _Window:
         """Held by the message that is sent next."""
         max_messages = max((limit.messages for limit in limits), default=0)
         self.sent_at: deque[float] = deque(maxlen=max_messages)
+        """The times of the last messages. No limit needs earlier ones."""
         self.paused_until = float("-inf")
+        """The time until which Telegram has asked to wait."""
 
     @property
     def free_at(self) -> float:
@@ -113,16 +116,17 @@ class RateLimit(BaseRateLimiter[Priority]):
         chat_id = data.get("chat_id")
         if not isinstance(chat_id, int):
             return await callback(*args, **kwargs)
+        priority = rate_limit_args
         is_counted = _is_counted(endpoint, chat_id)
-        if is_counted and rate_limit_args is None:
+        if is_counted and priority is None:
             await self._wait_and_count(self._window(chat_id))
-        is_optional = is_counted and rate_limit_args == "optional"
+        is_optional = is_counted and priority == "optional"
         if is_optional and not self.count_if_allowed_now(chat_id):
             raise RetryAfter(timedelta(seconds=1))
         try:
             return await callback(*args, **kwargs)
         except RetryAfter as error:
-            if is_counted or rate_limit_args == COUNTED:
+            if is_counted or priority == COUNTED:
                 self.pause(chat_id, retry_seconds(error), was_counted=is_counted)
             raise
 
@@ -130,15 +134,18 @@ class RateLimit(BaseRateLimiter[Priority]):
         """Wait until a message may be sent to a chat, and count it.
 
         If `counts` is False, the message is not counted, and only waits if Telegram has asked to
-        wait. The sender then makes the request with `COUNTED`, so that it does not wait again. If a
-        sender is cancelled in here, it knows that nothing was sent.
+        wait. Afterwards the sender makes the request with `COUNTED`, so that it does not wait
+        again. If the sender is cancelled while it waits here, it knows that nothing was sent.
         """
         chat = self._window(chat_id)
         if counts:
             await self._wait_and_count(chat)
             return
-        while (seconds := chat.paused_until - self._clock()) > CLOCK_TOLERANCE:
+        # While this waits, Telegram may ask to wait longer.
+        seconds = chat.paused_until - self._clock()
+        while seconds > CLOCK_TOLERANCE:
             await self._sleep(seconds)
+            seconds = chat.paused_until - self._clock()
 
     def count_if_allowed_now(self, chat_id: int) -> bool:
         """Return whether a message may be sent now. If it may, it is counted."""
@@ -170,8 +177,10 @@ class RateLimit(BaseRateLimiter[Priority]):
                         return
 
     async def _wait_until_free(self, window: _Window) -> None:
-        while (seconds := window.free_at - self._clock()) > CLOCK_TOLERANCE:
+        seconds = window.free_at - self._clock()
+        while seconds > CLOCK_TOLERANCE:
             await self._sleep(seconds)
+            seconds = window.free_at - self._clock()
 
     def _count_if_allowed(self, chat: _Window) -> bool:
         """If a message to a chat may be sent now, count it. Return whether it may."""
@@ -187,11 +196,15 @@ class RateLimit(BaseRateLimiter[Priority]):
         """Return the window of a chat, which becomes the most recently used one."""
         chat = self._chats.pop(chat_id, None)
         if chat is None:
+            limits = self._per_chat
             is_group = chat_id < 0
-            chat = _Window(self._per_group if is_group else self._per_chat)
+            if is_group:
+                limits = self._per_group
+            chat = _Window(limits)
         self._chats[chat_id] = chat
         if len(self._chats) > MAX_CHATS:
-            del self._chats[next(iter(self._chats))]
+            least_recent = next(iter(self._chats))
+            del self._chats[least_recent]
         return chat
 
 

@@ -56,13 +56,12 @@ async def _pass_on(update: Update, turn: ChatTurn) -> object:
     replied_id = id_of_replied_answer(message)
     if replied_id is None:
         return NOT_MINE
-    referral = await turn.repositories.referrals.find_by_message(
-        turn.chat_id, replied_id
-    )
+    referrals = turn.repositories.referrals
+    referral = await referrals.find_by_message(turn.chat_id, replied_id)
     is_staff = await is_from_staff(turn)
+    if referral is None and is_staff:
+        return await _reject_unknown(turn, replied_id)
     if referral is None:
-        if is_staff:
-            return await _reject_unknown(turn, replied_id)
         return NOT_MINE
     is_former_staff_chat = not is_staff and turn.chat_id != referral.user_id
     if is_former_staff_chat:
@@ -72,8 +71,9 @@ async def _pass_on(update: Update, turn: ChatTurn) -> object:
     elif is_staff:
         await _pass_to_user(turn, referral, message)
     else:
-        # The staff are no crisis line: whoever tells them of a crisis is shown help as well.
-        await turn.services.runner.offer_help(turn, turn.make_question(message.text))
+        # The staff are no crisis line: a user who writes to them of a crisis is shown help as well.
+        question = turn.make_question(message.text)
+        await turn.services.runner.offer_help(turn, question)
         await _pass_to_staff(turn, referral, message)
     return None
 
@@ -81,7 +81,7 @@ async def _pass_on(update: Update, turn: ChatTurn) -> object:
 async def _reject_unknown(turn: ChatTurn, replied_id: int) -> object:
     """Tell the staff that their reply goes to nobody.
 
-    Return `NOT_MINE` if they reply to an answer of the bot to themselves.
+    Return `NOT_MINE` if the bot answered the staff themselves, and they reply to that answer.
     """
     answered = await turn.repositories.turns.find_by_message(turn.chat_id, replied_id)
     if answered is not None:
@@ -104,9 +104,11 @@ async def _pass_to_user(
         shop = turn.services.resources.shop_name or translate("the_shop")
         heading = translate("shop_writes", shop=escape(shop))
         body = _with_links(message.text or "")
-        text = f"{heading}\n\n{body}\n\n_{translate('shop_hint')}_"
+        hint = translate("shop_hint")
+        text = f"{heading}\n\n{body}\n\n_{hint}_"
         to_user = await write_to_user(turn, referral, text)
-    turn.change(PassOn(referral.id, (*to_user, *confirmation), refusal))
+    messages = (*to_user, *confirmation)
+    turn.change(PassOn(referral.id, messages, refusal))
 
 
 async def _pass_to_staff(
@@ -119,9 +121,11 @@ async def _pass_to_staff(
     refusal = await _build_notice(turn, referral, message, ended_text)
     with use_language(await load_staff_language(turn)):
         heading = translate("staff_more", number=number_of(referral))
-        text = f"{heading}\n\n{as_quote(message.text or '')}"
+        body = as_quote(message.text or "")
+        text = f"{heading}\n\n{body}"
         to_staff = await write_to_staff(turn, referral, text)
-    turn.change(PassOn(referral.id, (*to_staff, *confirmation), refusal))
+    messages = (*to_staff, *confirmation)
+    turn.change(PassOn(referral.id, messages, refusal))
 
 
 async def _build_notice(
@@ -130,20 +134,20 @@ async def _build_notice(
     message: Message,
     text: str,
 ) -> list[OutboxRow]:
-    """Return a notice to the writer of a message about what became of it.
+    """Return a notice that replies to a message and says whether it was passed on.
 
-    It belongs to the referral, so that a reply to the notice is passed on as well.
+    The notice belongs to the referral, so that a reply to it is passed on as well.
     """
-    to = Destination(
-        message.chat.id, turn.thread_id or None, reply_to=message.message_id
-    )
-    return belonging_to(referral, await build_messages(to, [text]))
+    thread_id = turn.thread_id or None
+    to = Destination(message.chat.id, thread_id, reply_to=message.message_id)
+    notice = await build_messages(to, [text])
+    return belonging_to(referral, notice)
 
 
 async def _end(update: Update, turn: ChatTurn) -> None:
     """End a referral by its button, and tell both sides."""
     query = press_of(update)
-    [id_part] = split_data(query, 1)
+    (id_part,) = split_data(query, 1)
     referral = await find_referral(turn, parse_id(id_part))
     await acknowledge(query)
     turn.replace_buttons(query.message, ())
@@ -164,10 +168,10 @@ async def end_before_forgetting(turn: ChatTurn) -> None:
 
 async def _build_end_for_user(turn: ChatTurn, referral: ReferralRow) -> list[OutboxRow]:
     """Return the message that tells the user that a referral has ended."""
-    with use_language(await load_language(turn.repositories.memory, referral.user_id)):
-        return await build_messages(
-            Destination(referral.user_id), [translate("shop_ended")]
-        )
+    language = await load_language(turn.repositories.memory, referral.user_id)
+    to = Destination(referral.user_id)
+    with use_language(language):
+        return await build_messages(to, [translate("shop_ended")])
 
 
 async def _build_end_for_staff(
@@ -176,34 +180,36 @@ async def _build_end_for_staff(
     """Return the message that tells the staff that a referral has ended."""
     to = Destination(await find_staff_chat(turn))
     with use_language(await load_staff_language(turn)):
-        return await build_messages(
-            to, [translate("staff_ended", number=number_of(referral))]
-        )
+        text = translate("staff_ended", number=number_of(referral))
+        return await build_messages(to, [text])
 
 
 def _with_links(text: str) -> str:
     """Return a text as Markdown that shows it literally, with web addresses as links."""
     parts = []
-    end = 0
+    end_of_last = 0
     for link in find_auto_links(text):
+        before = text[end_of_last : link.start]
         address = text[link.start : link.end]
-        parts.append(escape(text[end : link.start]))
+        parts.append(escape(before))
         parts.append(format_link(address) or escape(address))
-        end = link.end
-    parts.append(escape(text[end:]))
+        end_of_last = link.end
+    parts.append(escape(text[end_of_last:]))
     return "".join(parts)
 
 
 async def report_undelivered(
     upkeep: ReferralUpkeep, memory: MemoryRepository, staff_chat_id: int
 ) -> None:
-    """Tell the writers of messages in referrals that these may not have arrived."""
+    """Tell the writers of undelivered messages that these may not have arrived."""
     for message, referral in await upkeep.list_undelivered():
-        is_for_user = message.chat_id == referral.user_id
-        writer_id = staff_chat_id if is_for_user else referral.user_id
+        is_from_staff_chat = message.chat_id == referral.user_id
+        writer_id = referral.user_id
+        if is_from_staff_chat:
+            writer_id = staff_chat_id
         with use_language(await load_language(memory, writer_id)):
             text = translate("shop_undelivered")
-            if is_for_user:
+            if is_from_staff_chat:
                 text = translate("staff_undelivered", number=number_of(referral))
             notice = await build_messages(Destination(writer_id), [text])
         await upkeep.report(message, notice)

@@ -1,7 +1,7 @@
-"""Let the staff and admins say what is sold out, what is back, and what it costs now.
+"""Let the staff and admins say which wine is sold out or back in stock, and change its price.
 
-If only one wine has the name in `/out Barolo 2018`, the command changes it at once. If several have
-it, each gets a button.
+If only one wine has the name in `/out Barolo 2018`, the command changes it at once. If several
+wines have the name, there is a button for each of them.
 """
 
 from collections.abc import Collection, Sequence
@@ -34,6 +34,7 @@ DIGEST stands for the id of the wine, which may be too long for the data of a bu
 PRICE: Final = pattern(r"\d{1,6}(?:[.,]\d{1,2})?")
 """A price without its currency: "45", "12,50"."""
 CURRENCY_SIGN: Final = pattern(r"\p{Sc}")
+"""A character of the Unicode category "symbol, currency"."""
 VINTAGES: Final = range(1900, 2101)
 """A whole number in this range is a vintage, not a price, unless it has a currency sign."""
 MAX_LABEL_CHARS: Final = 60
@@ -52,15 +53,17 @@ class Target(NamedTuple):
 
     wine: Wine
     position: int
+    """The index of the offer in `wine.offers`."""
 
 
 def stock_handlers(admin_ids: Collection[int]) -> list[AnyHandler]:
     """Return the handlers of /out, /in and /price, and of the buttons below them."""
-    named = [
-        on_command(command.value, partial(_change_named, admin_ids, command))
-        for command in StockCommand
-    ]
-    return [*named, on_press(PREFIX, partial(_change_pressed, admin_ids))]
+    handlers = []
+    for command in StockCommand:
+        change_named = partial(_change_named, admin_ids, command)
+        handlers.append(on_command(command.value, change_named))
+    handlers.append(on_press(PREFIX, partial(_change_pressed, admin_ids)))
+    return handlers
 
 
 async def _may_change(admin_ids: Collection[int], turn: ChatTurn) -> bool:
@@ -77,7 +80,7 @@ async def _change_named(
     """Change the only wine with a name, or ask which one is meant.
 
     Return `NOT_MINE` for users who may not change wines. So they get the answer to an unknown
-    command, and do not learn that there is this one.
+    command, and do not learn that the command exists.
     """
     if not await _may_change(admin_ids, turn):
         return NOT_MINE
@@ -89,9 +92,8 @@ async def _change_named(
     if not name or lacks_price:
         turn.reply(translate("stock_usage"))
         return None
-    query = WineQuery(
-        name=name[:MAX_NAME_CHARS], in_stock_only=False, limit=MAX_RESULTS
-    )
+    searched_name = name[:MAX_NAME_CHARS]
+    query = WineQuery(name=searched_name, in_stock_only=False, limit=MAX_RESULTS)
     result = await turn.repositories.wines.search(query)
     similar = (*result.other_vintages, *result.mentioned, *result.closest)
     targets = _list_targets(command, result.wines or similar)
@@ -101,11 +103,18 @@ async def _change_named(
         # A wine whose name is only similar is never changed without asking.
         _change(turn, command, targets[0], cents)
     else:
-        buttons = [
-            _make_button(command, target, cents) for target in targets[:MAX_RESULTS]
-        ]
-        turn.reply(translate("stock_which"), in_rows(buttons, 1))
+        _ask_which(turn, command, targets, cents)
     return None
+
+
+def _ask_which(
+    turn: ChatTurn, command: StockCommand, targets: Sequence[Target], cents: int
+) -> None:
+    """Ask which target is meant, with a button for each of the first ones."""
+    buttons = []
+    for target in targets[:MAX_RESULTS]:
+        buttons.append(_make_button(command, target, cents))
+    turn.reply(translate("stock_which"), in_rows(buttons, 1))
 
 
 def _split_price(text: str) -> tuple[str, int]:
@@ -114,13 +123,13 @@ def _split_price(text: str) -> tuple[str, int]:
     If no price follows the name, return the whole text and 0.
     """
     without_sign = CURRENCY_SIGN.sub(" ", text).strip()
-    name, _, last = without_sign.rpartition(" ")
-    if not PRICE.fullmatch(last):
+    name, _, last_word = without_sign.rpartition(" ")
+    if not PRICE.fullmatch(last_word):
         return text, 0
-    may_be_vintage = last.isdecimal() and int(last) in VINTAGES
+    may_be_vintage = last_word.isdecimal() and int(last_word) in VINTAGES
     if may_be_vintage and not CURRENCY_SIGN.search(text):
         return text, 0
-    price = float(last.replace(",", "."))
+    price = float(last_word.replace(",", "."))
     return name.strip(), round(price * 100)
 
 
@@ -130,8 +139,10 @@ def _list_targets(command: StockCommand, wines: Sequence[Wine]) -> list[Target]:
     for wine in wines:
         offers = wine.offers
         if command is not StockCommand.PRICE:
+            # One target stands for all offers of the wine.
             offers = offers[:1]
-        targets += [Target(wine, position) for position in range(len(offers))]
+        for position in range(len(offers)):
+            targets.append(Target(wine, position))
     return targets
 
 
@@ -140,8 +151,10 @@ def _make_button(command: StockCommand, target: Target, cents: int) -> Button:
     wine, position = target
     label = wine.label
     if command is StockCommand.PRICE:
-        label += f" · {_describe(wine.offers[position])}"
-    data = f"{PREFIX}{command}:{cents}:{position}:{digest_of(wine.id)}"
+        offer = _describe(wine.offers[position])
+        label = f"{label} · {offer}"
+    digest = digest_of(wine.id)
+    data = f"{PREFIX}{command}:{cents}:{position}:{digest}"
     return Button(clip(label, MAX_LABEL_CHARS), data)
 
 
@@ -189,9 +202,9 @@ def _change(turn: ChatTurn, command: StockCommand, target: Target, cents: int) -
         turn.reply(translate("stock_price", wine=name, price=shown_price))
         return
     all_positions = tuple(range(len(wine.offers)))
-    if command is StockCommand.IN:
-        turn.change(ChangeOffers(wine.id, all_positions, in_stock=True))
+    is_in_stock = command is StockCommand.IN
+    turn.change(ChangeOffers(wine.id, all_positions, in_stock=is_in_stock))
+    if is_in_stock:
         turn.reply(translate("stock_in", wine=name))
     else:
-        turn.change(ChangeOffers(wine.id, all_positions, in_stock=False))
         turn.reply(translate("stock_out", wine=name))
