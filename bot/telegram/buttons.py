@@ -1,7 +1,7 @@
 """Handle buttons under messages: check and acknowledge presses, change and remove buttons.
 
-Telegram tells the buttons of a message only when one of them is pressed. So the bot knows them as
-they were at the time of the press.
+Telegram shows the bot the buttons of a message only when one of them is pressed. So the bot knows
+them as they were at the time of the press.
 """
 
 import logging
@@ -19,7 +19,9 @@ from db.models import TurnRow
 log = logging.getLogger(__name__)
 
 MAX_TOAST_CHARS: Final = 200
+"""Telegram's limit for a toast."""
 MAX_ID_DIGITS: Final = 18
+"""A number of more digits may be too large for the database, so it is no id."""
 
 
 async def acknowledge(query: CallbackQuery, toast: str = "") -> None:
@@ -51,7 +53,7 @@ def split_data(query: CallbackQuery, count: int) -> list[str]:
     There are always `count` parts. Those that are missing are empty.
     """
     data = query.data or ""
-    parts = data.split(":", count)[1:]
+    _, *parts = data.split(":", count)
     while len(parts) < count:
         parts.append("")
     return parts
@@ -69,10 +71,10 @@ async def claim_press(
 ) -> Message | None:
     """Claim a press for this turn, and return the message of the button.
 
-    A press may be carried out only by the user whose question the message answers, and only once.
-    Otherwise show the reason and return None. `action` names what may be done once below a message:
-    this button by default, or a group of buttons. The stored turn tells whose button it is, because
-    a client can forge the data of the button.
+    A button works only for the user whose question the message answers, and only once. For other
+    presses, show the reason and return None. The user is taken from the stored turn, because a
+    client can forge the data of a button. `action` names what may be done once below a message. By
+    default it is the data of the button. Buttons that share an action exclude each other.
     """
     answered = await find_answered_turn(query, turn)
     if answered is None or not isinstance(query.message, Message):
@@ -87,9 +89,9 @@ async def claim_press(
 
 
 async def claim_once(query: CallbackQuery, turn: ChatTurn, action: str) -> bool:
-    """Claim an action below a message for this turn. Return whether no turn has done it before.
+    """Claim an action below a message for this turn. Return whether this turn is the first one.
 
-    If one has, tell the user.
+    If it is not, tell the user.
     """
     message = query.message
     if not isinstance(message, Message):
@@ -108,9 +110,8 @@ async def find_answered_turn(query: CallbackQuery, turn: ChatTurn) -> TurnRow | 
     message = query.message
     if not isinstance(message, Message):
         return None
-    return await turn.repositories.turns.find_by_message(
-        message.chat.id, message.message_id
-    )
+    turns = turn.repositories.turns
+    return await turns.find_by_message(message.chat.id, message.message_id)
 
 
 def get_button_rows(message: Message) -> ButtonRows:
@@ -128,7 +129,7 @@ def get_button_rows(message: Message) -> ButtonRows:
 
 
 def remove_buttons(query: CallbackQuery, turn: ChatTurn, prefix: str = "") -> None:
-    """Remove the pressed button, and all buttons whose data begin with `prefix` if it is given.
+    """Remove the pressed button. With a `prefix`, also remove the buttons whose data begin with it.
 
     The turn collects the removal, and its commit carries it out.
     """

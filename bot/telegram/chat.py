@@ -127,14 +127,15 @@ class ChatTurn(Turn):
 
         The trace id depends only on the update, so all tries share it.
         """
+        bot = update.get_bot()
         self.chat_id, self.user_id = chat_and_user_ids(update)
-        self.bot_name = update.get_bot().username
+        self.bot_name = bot.username
         if update.message is not None:
             self.message_text = update.message.text or ""
         self.trace_session = self.services.trace_hash("chat", self.chat_id)
         self.trace_user = self.services.trace_hash("user", self.user_id)
         self.names = names_of(update)
-        self.trace_id = trace_id_of(update.get_bot().id, self.chat_id, update.update_id)
+        self.trace_id = trace_id_of(bot.id, self.chat_id, update.update_id)
         if update.effective_message is not None:
             self.to = destination(update)
 
@@ -192,9 +193,9 @@ class ChatTurn(Turn):
     def send_picture(self, name: str, content: bytes) -> None:
         """Collect a picture to show in the chat."""
         if self.to is not None:
-            picture = build_message(
-                self.to.next, kind="photo", file_name=name, file=content
-            )
+            # The text that follows is the reply, so the picture replies to nothing.
+            to = self.to.next
+            picture = build_message(to, kind="photo", file_name=name, file=content)
             self.messages.append(picture)
 
     def replace_buttons(self, message: object, rows: ButtonRows) -> None:
@@ -265,10 +266,13 @@ class ChatTurn(Turn):
 
 def picture_of(reply: Reply) -> str:
     """Return the address of the picture for a reply about a single wine, or "" for others."""
-    match reply.wines:
-        case [Wine() as wine]:
-            return wine.image
-    return ""
+    if len(reply.wines) != 1:
+        return ""
+    wine = reply.wines[0]
+    # A wine that was read from a picture has no picture of its own.
+    if not isinstance(wine, Wine):
+        return ""
+    return wine.image
 
 
 async def answer_in_chat(
@@ -306,30 +310,34 @@ async def load_history(
     If the user replied to an answer of the bot, return the messages up to that answer. If this turn
     answers an edited message, the turn with the earlier answer to it is left out.
     """
-    repositories = turn.repositories
-    replied_turn_id: int | None = None
-    if replied_answer_id is not None:
-        replied = await repositories.turns.find_by_message(
-            turn.chat_id, replied_answer_id
-        )
-        if replied is not None:
-            replied_turn_id = replied.turn_id
-    messages = await repositories.messages.list_recent(
+    replied_turn_id = await _find_turn(turn, replied_answer_id)
+    messages = await turn.repositories.messages.list_recent(
         turn.chat_id,
         MAX_HISTORY_MESSAGES,
         thread_id=turn.thread_id,
         last_turn_id=replied_turn_id,
     )
+    # An interrupted try of this turn may have stored its messages.
+    excluded_turn_ids = (turn.id, turn.taken_back_turn_id)
     history = []
     for message in messages:
-        # An interrupted try of this turn may have stored its messages.
-        if message.turn_id in (turn.id, turn.taken_back_turn_id):
+        if message.turn_id in excluded_turn_ids:
             continue
         if turn.is_group:
             history.append(as_visible_to(turn.user_id, message, replied_turn_id))
         else:
             history.append(message)
     return history
+
+
+async def _find_turn(turn: ChatTurn, answer_id: int | None) -> int | None:
+    """Return the id of the turn with an answer, or None if there is no answer or no stored turn."""
+    if answer_id is None:
+        return None
+    answered = await turn.repositories.turns.find_by_message(turn.chat_id, answer_id)
+    if answered is None:
+        return None
+    return answered.turn_id
 
 
 async def answer_text(update: Update, turn: ChatTurn) -> None:
@@ -395,7 +403,9 @@ def as_visible_to(
 async def set_language_of_turn(update: Update, turn: ChatTurn) -> None:
     """Set the language of the replies.
 
-    If the user writes in another language than before, collect this as a new value of the setting.
+    It is the language that the user has chosen. Without a choice it is the one that they wrote
+    last, or else that of their app. If they write in another language than before, collect this as
+    a new value of the setting.
     """
     user = update.effective_user
     app_language: str | None = None
@@ -410,14 +420,14 @@ async def set_language_of_turn(update: Update, turn: ChatTurn) -> None:
     last_language = language_written(update) or stored_language
     # This is read before the language is set below, while it is still that of the app.
     new_value = last_language or current_language()
+    # English is not stored for a user without the setting, because it is the default.
+    old_value = stored_language or ENGLISH
     chosen_language = settings.get(CHOSEN_LANGUAGE_KEY, AS_WRITTEN)
     if chosen_language != AS_WRITTEN:
         set_language(chosen_language, is_chosen=True)
     elif last_language:
         set_language(last_language)
     # Otherwise the language of the app stays, even if it has no catalogue.
-    # English is not stored for a user without the setting, because it is the default.
-    old_value = stored_language or ENGLISH
     if new_value != old_value:
         store_setting(turn, settings, WRITTEN_LANGUAGE_KEY, new_value)
 
@@ -439,14 +449,14 @@ def store_setting(
     if name in settings:
         removed = (Fact("setting", f"{name}={settings[name]}"),)
     added = (Fact("setting", f"{name}={value}"),)
-    turn.change_memory(
-        Change(user_id=turn.user_id, added_facts=added, removed_facts=removed)
-    )
+    change = Change(user_id=turn.user_id, added_facts=added, removed_facts=removed)
+    turn.change_memory(change)
 
 
 async def load_language(memory: MemoryRepository, user_id: int) -> str | None:
     """Return the stored language of a user, or None if it is unknown."""
-    return language_from_settings(get_chosen_settings(await memory.list_facts(user_id)))
+    facts = await memory.list_facts(user_id)
+    return language_from_settings(get_chosen_settings(facts))
 
 
 def language_from_settings(settings: Mapping[str, str]) -> str | None:

@@ -1,7 +1,7 @@
 """Connect to Telegram: make requests, and fetch updates.
 
-Updates are fetched as raw JSON, and acknowledged only after they are stored. Of an update, only the
-id is read here. So a malformed update cannot keep the others from being stored.
+Updates are fetched as raw JSON, and acknowledged only after they are stored. Only the id of an
+update is read here. So a malformed update cannot keep the others from being stored.
 """
 
 import asyncio
@@ -45,11 +45,11 @@ message arrived. Such a message is not sent again.
 """
 
 BACKOFF: Final = Backoff(first_wait=1.0, max_wait=30.0)
-
 AcceptUpdates = Callable[[Sequence[Payload]], Awaitable[None]]
-
+"""Stores updates. When it has returned, the updates may be acknowledged."""
 ALLOWED_UPDATES: Final = (*KINDS, "inline_query")
 POLL_SECONDS: Final = 30
+"""How long Telegram may wait for an update before it answers a request for updates."""
 CONFLICT: Final = (
     "Telegram answers 409 Conflict: another process is polling with this bot's token, "
     "or a webhook is set. Stop the other one; trying again."
@@ -109,7 +109,7 @@ class TelegramRequests(BaseRequest):
         *_: Any,
         **__: Any,
     ) -> tuple[int, bytes]:
-        """Return the status and body of a response. Ignore the timeouts that the library passes."""
+        """Return the status and body of a response. Ignore other arguments, which are timeouts."""
         request_data = request_data or RequestData()
         files = request_data.multipart_data or None
         try:
@@ -201,7 +201,9 @@ def read_update(body: bytes) -> Payload | None:
     if not isinstance(update, dict):
         return None
     update_id = update.get("update_id")
-    if type(update_id) is not int or not 0 <= update_id <= MAX_ID:
+    # `isinstance` would let a bool through.
+    is_id = type(update_id) is int and 0 <= update_id <= MAX_ID
+    if not is_id:
         return None
     return update
 
@@ -214,7 +216,8 @@ async def fetch_updates(
 ) -> NoReturn:
     """Fetch updates from `url` (getUpdates), and pass them to `accept`. Try again after failures.
 
-    When `accept` has returned, the next request acknowledges the updates by its `offset`.
+    When `accept` has returned, the next request acknowledges the updates: its `offset` is greater
+    than their ids.
 
     Raises:
         TokenRejected: Telegram does not know the token.
@@ -236,7 +239,8 @@ async def fetch_updates(
             raise
         if updates:
             await accept(updates)
-            offset = max(update["update_id"] + 1 for update in updates)
+            last_id = max(update["update_id"] for update in updates)
+            offset = last_id + 1
 
     while True:
         await retry_until_answered(fetch_next, "Fetching updates", sleep)

@@ -74,8 +74,8 @@ class Dispatcher:
         turn.read_update(update)
         await _store_that_chat_is_reachable(update, turn)
         is_migration = filters.StatusUpdate.MIGRATE.check_update(update)
-        # Telegram tells by a migration that a group has a new id. No user waits for a reply to it,
-        # so it needs neither access nor a language.
+        # A migration says that a group has a new id. No user waits for a reply to it, so it needs
+        # neither access nor a language.
         if not is_migration:
             await set_language_of_turn(update, turn)
             if not await self._check_access(update, turn):
@@ -98,8 +98,8 @@ class Dispatcher:
         """
         # The bot gives each draft the id of its turn.
         turn_id = as_int(get_object(payload, STOPPED_DRAFT).get("draft_id"))
-        running = self.services.runner.running
-        await running.stop_everywhere(TurnFilter(chat_id=chat_of(payload), id=turn_id))
+        stopped = TurnFilter(chat_id=chat_of(payload), id=turn_id)
+        await self.services.runner.running.stop_everywhere(stopped)
 
     def parse(self, payload: Payload) -> Update:
         """Return a payload as an update of the library.

@@ -50,9 +50,11 @@ from db.changes.memory import TakeBackTurn, without_added_allergies
 COMMANDS: Final = (
     "ask quotes find shop stop new taste cellar settings privacy export forget help"
 ).split()
+"""The commands of the menu, in its order."""
 FIND: Final = "find"
 """The command that finds places. An operator can switch it off."""
 PRIVATE_COMMANDS: Final = "taste cellar shop settings export forget".split()
+"""The commands whose answers others in a group must not read."""
 SERVICE_MESSAGES: Final = (
     filters.StatusUpdate.ALL
     | filters.BOOST_ADDED
@@ -95,9 +97,9 @@ def all_handlers(additional: Sequence[AnyHandler] = ()) -> list[AnyHandler]:
 
 
 async def _answer_edit(update: Update, turn: ChatTurn) -> None:
-    """Answer an edited message anew if it began the last turn.
+    """Answer an edited message anew if it began the last turn. Otherwise say that it is too late.
 
-    Otherwise say that it is too late.
+    The edit of a command is always too late, because the command was carried out.
     """
     message = message_of(update)
     if not is_addressed(message):
@@ -110,34 +112,36 @@ async def _answer_edit(update: Update, turn: ChatTurn) -> None:
 
 
 async def _take_back_turn(update: Update, turn: ChatTurn) -> bool:
-    """Take back the turn of an edited message, with what it has changed.
+    """Take back the earlier turn of an edited message, with what that turn has changed.
 
-    Return False if it was not the last turn of the conversation. The commit of this turn carries
-    it out.
+    Return False if it was not the last turn of the conversation. The present turn collects this,
+    and its commit carries it out.
     """
     repositories = turn.repositories
     chat_id = turn.chat_id
     message_id = message_of(update).message_id
-    turn_id = await repositories.turns.find_by_question(chat_id, message_id, turn.id)
-    last_id = await repositories.messages.find_last_turn(
-        chat_id, thread_id=turn.thread_id
-    )
-    if turn_id is None or turn_id != last_id:
+    earlier_id = await repositories.turns.find_by_question(chat_id, message_id, turn.id)
+    messages = repositories.messages
+    last_id = await messages.find_last_turn(chat_id, thread_id=turn.thread_id)
+    if earlier_id is None or earlier_id != last_id:
         return False
-    turn.taken_back_turn_id = turn_id
-    change = await repositories.memory.find_undoable(turn.user_id, turn_id)
+    turn.taken_back_turn_id = earlier_id
+    change = await repositories.memory.find_undoable(turn.user_id, earlier_id)
     if change is not None:
+        # An allergy that was added stays, because it may be dangerous to forget one.
         turn.taken_back_change = without_added_allergies(change)
-    turn.change(TakeBackTurn(turn_id, turn.user_id))
+    turn.change(TakeBackTurn(earlier_id, turn.user_id))
     return True
 
 
 async def _show_help(update: Update, turn: ChatTurn) -> None:
     """Answer /help: say what the bot can do, and show numbers to call."""
     resources = turn.services.resources
-    lines = translate("help").splitlines()
-    if not resources.finds_places:
-        lines = [line for line in lines if not line.startswith(f"/{FIND} ")]
+    lines = []
+    for line in translate("help").splitlines():
+        is_about_places = line.startswith(f"/{FIND} ")
+        if resources.finds_places or not is_about_places:
+            lines.append(line)
     if turn.services.staff_chat_id is not None:
         lines.append(translate("help_shop"))
     lines.append("")
@@ -151,7 +155,8 @@ async def _show_help(update: Update, turn: ChatTurn) -> None:
 async def _start(update: Update, turn: ChatTurn) -> None:
     """Answer /start: greet the user. In a private chat, ask for the age if it is not known.
 
-    A link in a group may lead here, too. It asks for the numbers to call, or how to ask the shop.
+    A link from a group is a /start with a parameter. Answer it with the numbers to call, or say how
+    to ask the shop.
     """
     help_texts = turn.services.resources.help
     parameters = turn.message_text.split()[1:]
@@ -180,9 +185,8 @@ async def _greet(turn: ChatTurn) -> list[str]:
     """
     resources = turn.services.resources
     chunks = await resources.documents.load_shop()
-    greeting = escape(find_greeting(chunks, current_language())[:MAX_GREETING_CHARS])
-    if not greeting:
-        greeting = translate("greeting")
+    own_greeting = find_greeting(chunks, current_language())[:MAX_GREETING_CHARS]
+    greeting = escape(own_greeting) or translate("greeting")
     if not resources.shop_name:
         return [greeting]
     return [f"**{escape(resources.shop_name)}**", greeting]
@@ -194,19 +198,20 @@ async def _store_age(update: Update, turn: ChatTurn) -> None:
     (answer,) = split_data(query, 1)
     adult = Fact("setting", f"age={turn.services.resources.help.drinking_age}")
     minor = Fact("setting", UNDER_AGE_SETTING)
-    new = minor
-    old = adult
-    confirmation = "start_without"
-    if answer == "yes":
-        new = adult
-        old = minor
-        confirmation = "start_done"
-    turn.change_memory(
-        Change(user_id=turn.user_id, added_facts=(new,), removed_facts=(old,))
-    )
     await acknowledge(query)
     turn.replace_buttons(query.message, ())
-    turn.reply(translate(confirmation))
+    if answer == "yes":
+        new_fact = adult
+        old_fact = minor
+        turn.reply(translate("start_done"))
+    else:
+        new_fact = minor
+        old_fact = adult
+        turn.reply(translate("start_without"))
+    change = Change(
+        user_id=turn.user_id, added_facts=(new_fact,), removed_facts=(old_fact,)
+    )
+    turn.change_memory(change)
 
 
 async def _forget_conversation(update: Update, turn: ChatTurn) -> None:
@@ -248,12 +253,14 @@ async def _look_up(name: look_ups.CommandName, update: Update, turn: ChatTurn) -
         return
     message = message_of(update)
     runner = turn.services.runner
-    look_up = look_ups.parse_look_up(name, text_after_command(message), resources)
-    if isinstance(look_up, look_ups.LookUp):
+    text = text_after_command(message)
+    look_up_or_usage = look_ups.parse_look_up(name, text, resources)
+    if isinstance(look_up_or_usage, look_ups.LookUp):
+        look_up = look_up_or_usage
         question = turn.make_question(look_up.history_text, kind=name)
         await runner.run(turn, question, look_up.make_reply)
         return
-    usage = look_up
+    usage = look_up_or_usage
     question = turn.make_question(message.text or "")
     if not await runner.offer_help(turn, question):
         turn.reply(usage)
@@ -265,7 +272,10 @@ async def _reject_old_button(update: Update, turn: ChatTurn) -> None:
 
 
 async def _migrate(update: Update, turn: ChatTurn) -> None:
-    """Move the conversation of a group to the id of the supergroup that has replaced it."""
+    """Move the conversation of a group to the id of the supergroup that has replaced it.
+
+    Telegram sends such a message in both chats. Each contains only the id of the other chat.
+    """
     message = message_of(update)
     old_id = message.migrate_from_chat_id or message.chat.id
     new_id = message.migrate_to_chat_id or message.chat.id
@@ -275,7 +285,7 @@ async def _migrate(update: Update, turn: ChatTurn) -> None:
 async def _explain_no_answer(update: Update, turn: ChatTurn) -> None:
     """Say why there is no answer to an unknown command, a sticker or a poll.
 
-    If the text tells of a crisis, show help instead. Ignore messages that are not for the bot.
+    If the text is about a crisis, show help instead. Ignore messages that are not for the bot.
     """
     message = message_of(update)
     if not is_addressed(message):
@@ -309,7 +319,7 @@ async def show_commands(
             with use_language(language):
                 for name in commands:
                     menu.append(BotCommand(name, translate(f"command_{name}")))
-            # The menu without a code is shown in all languages that have no menu: it is English.
+            # Telegram shows the menu without a code to users of all other languages.
             code: str | None = None
             if language != ENGLISH:
                 code = language

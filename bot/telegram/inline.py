@@ -53,13 +53,14 @@ async def _find_wines(turn: ChatTurn, query: InlineQuery) -> Sequence[Wine]:
     """Return the wines that match a query. A user who must not be offered alcohol gets none."""
     safety_service = turn.services.runner.safety
     user_id = query.from_user.id
-    # The query itself may tell a concern: "wine for a pregnant woman".
+    # The query itself may reveal a concern: "wine for a pregnant woman".
     state = await safety_service.find_state_in_any_chat(query.query, user_id)
     person = await safety_service.read_person(NO_CHAT, user_id, state)
     if person.safety.forbids_alcohol:
         return ()
-    request = parse_query(query.query).model_copy(update={"limit": MAX_RESULTS})
-    search = await find_wines(turn.repositories.wines, request, person)
+    request = parse_query(query.query)
+    limited = request.model_copy(update={"limit": MAX_RESULTS})
+    search = await find_wines(turn.repositories.wines, limited, person)
     return search.wines
 
 

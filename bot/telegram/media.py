@@ -64,6 +64,7 @@ MAX_LEAD_CHARS: Final = 300
 """The number of characters of a transcription that are shown above the answer."""
 PDF: Final = "application/pdf"
 PICTURES: Final = filters.PHOTO | filters.Document.IMAGE | filters.Document.PDF
+"""Photos, and files that are answered like photos."""
 File = Mapping[str, Any]
 """A file in the JSON of Telegram's Bot API, such as a `PhotoSize` or a `Document`."""
 
@@ -99,33 +100,47 @@ async def _answer_pictures(update: Update, turn: ChatTurn) -> None:
     text = text_without_mentions(message)
     if text:
         text = with_quotations(text, message)
-    kind: TurnKind = "chat"
-    if VISION in get_deps(turn.services.runner.base_run).models:
-        kind = "label"
-    elif not text:
-        turn.reply(translate("text_only"))
-        return
+    kind: TurnKind = "label"
+    if VISION not in get_deps(turn.services.runner.base_run).models:
+        # Without a model for pictures, only the text can be answered.
+        kind = "chat"
+        if not text:
+            turn.reply(translate("text_only"))
+            return
     files = _files_in(message) or _files_in(message.reply_to_message)
-    question = turn.make_question(text or NO_CAPTION, kind=kind)
     history = await load_history(turn, id_of_replied_answer(message))
+    answer = _PictureAnswer(turn, message, text, files, history)
+    question = turn.make_question(text or NO_CAPTION, kind=kind)
+    await turn.services.runner.run(turn, question, answer.make_reply)
 
-    async def make_reply(run: Run) -> Reply:
+
+@dataclass(frozen=True, slots=True)
+class _PictureAnswer:
+    """The answer to a message with pictures or a PDF file."""
+
+    turn: ChatTurn
+    message: Message
+    text: str
+    """The caption of the pictures, or the text that replies to a photo. It may be empty."""
+    files: Sequence[File]
+    history: Sequence[StoredMessage]
+
+    async def make_reply(self, run: Run) -> Reply:
+        """Read the files, and answer the text about them."""
         safety = get_safety_state(run)
         if safety.forbids_alcohol:
-            notice = turn.services.runner.safety.help.notice_for(safety)
+            notice = self.turn.services.runner.safety.help.notice_for(safety)
             return Reply(text=notice, outcome="help")
         # There may be no model for pictures, or it may not be asked because a budget is used up.
         if VISION not in get_deps(run).models:
-            reply = await ask_agent(turn, text, run, history)
+            reply = await ask_agent(self.turn, self.text, run, self.history)
             return replace(reply, notes=(*reply.notes, translate("not_read")))
-        downloads = _FileDownloads(
-            message.get_bot(), turn.services.resources.files, turn.user_id
-        )
-        attachment = await _read_files(files, downloads, run, turn.repositories.wines)
-        reply = await ask_agent(turn, text, run, history, attachment)
+        reader = self.turn.services.resources.files
+        downloads = _FileDownloads(self.message.get_bot(), reader, self.turn.user_id)
+        catalogue = self.turn.repositories.wines
+        attachment = await _read_files(self.files, downloads, run, catalogue)
+        reply = await ask_agent(self.turn, self.text, run, self.history, attachment)
         return replace(reply, attachment=attachment.model_dump_json())
-
-    await turn.services.runner.run(turn, question, make_reply)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +148,7 @@ class _FileDownloads:
     """Downloads the files of a user's message, and reads them in another process."""
 
     bot: Bot
-    files: FileReader
+    reader: FileReader
     user_id: int
 
     async def read_picture(self, file: File) -> str:
@@ -142,14 +157,14 @@ class _FileDownloads:
         is_photo = "mime_type" not in file and "width" in file
         download = partial(fetch_file, self.bot, file)
         return await read_sent_file(
-            self.files, download, to_data_url, user_id=self.user_id, is_photo=is_photo
+            self.reader, download, to_data_url, user_id=self.user_id, is_photo=is_photo
         )
 
     async def read_pages(self, pdf: File) -> tuple[list[str], int]:
         """Return the first pages of a PDF file as data URLs, and the number of further pages."""
         download = partial(fetch_file, self.bot, pdf)
         return await read_sent_file(
-            self.files, download, render_pages, user_id=self.user_id
+            self.reader, download, render_pages, user_id=self.user_id
         )
 
 
@@ -159,11 +174,7 @@ async def _read_files(
     run: Run,
     catalogue: Catalogue,
 ) -> Attachment:
-    """Return what the first PDF file contains, or else what the pictures contain."""
-
-    async def get_page(page: str) -> str:
-        return page
-
+    """Return the content of the first PDF file. If there is none, return that of the pictures."""
     pdfs = [file for file in files if file.get("mime_type") == PDF]
     if not pdfs:
         pictures = [partial(downloads.read_picture, file) for file in files]
@@ -173,6 +184,11 @@ async def _read_files(
     except UnusableFile as error:
         log.info("A file was not read: %s", error)
         return Attachment(unread={"pictures_unread": 1})
+
+    # Pictures are given as functions that download them. The pages are here already.
+    async def get_page(page: str) -> str:
+        return page
+
     page_downloads = [partial(get_page, page) for page in pages]
     return await read_pictures(page_downloads, run, catalogue, left_out=omitted_count)
 
@@ -206,14 +222,14 @@ class _VoiceAnswer:
     transcriber: AudioServer
     history: Sequence[StoredMessage]
     transcript: Transcript = field(default_factory=Transcript)
+    """The result of `transcribe`."""
 
     async def transcribe(self, run: Run) -> str:
         """Return what was said, or "" if it was not understood. Show it above the draft."""
+        download = partial(fetch_file, self.message.get_bot(), self.voice)
+        duration = self.voice["duration"]
         self.transcript = await transcribe_voice(
-            partial(fetch_file, self.message.get_bot(), self.voice),
-            self.voice["duration"],
-            run=run,
-            server=self.transcriber,
+            download, duration, run=run, server=self.transcriber
         )
         if not self.transcript.text:
             return ""
@@ -222,7 +238,7 @@ class _VoiceAnswer:
         return with_quotations(self.transcript.text, self.message)
 
     async def make_reply(self, run: Run) -> Reply:
-        """Answer what was said, and read the answer aloud if the user wants it."""
+        """Answer what was said, and read the answer aloud if the user wants that."""
         if self.transcript.error_type:
             errors = (f"voice_{self.transcript.error_type}",)
             return Reply(
@@ -240,7 +256,8 @@ async def _read_reply_aloud(
 ) -> bytes:
     """Return a reply as audio, or b"" if the user has not asked for it in the settings."""
     settings = get_chosen_settings(get_person(run).facts)
-    if speaker is None or settings.get(ALOUD) != ON or reply.outcome == "help":
+    is_wanted = settings.get(ALOUD) == ON
+    if speaker is None or not is_wanted or reply.outcome == "help":
         return b""
     spoken = await in_thread_if_long(len(reply.text), parse, reply.text)
     return await read_aloud(spoken.text, run, speaker)
@@ -260,7 +277,7 @@ def _files_in(message: Message | None) -> list[File]:
 
 
 def _format_lead(transcription: str) -> str:
-    """Return the line above an answer that shows a transcription, or "" if nothing was heard."""
+    """Return the line above an answer that shows a transcription, or "" if nothing was said."""
     line = " ".join(transcription.split())
     if not line:
         return ""
@@ -278,7 +295,8 @@ async def fetch_file(
     """
 
     async def download() -> bytes:
-        remote_file = await bot.get_file(str(file.get("file_id")))
+        file_id = str(file.get("file_id"))
+        remote_file = await bot.get_file(file_id)
         if (remote_file.file_size or 0) > max_bytes:
             raise UnusableFile(TOO_LARGE)
         content = await remote_file.download_as_bytearray()

@@ -100,7 +100,7 @@ class _ShownProgress:
         self.turn = turn
         self.draft = draft
         self.due_at = self.clock()
-        """The time of the next draft. It is infinity during a request, and if that has failed."""
+        """The time of the next draft. It is infinite during a request, and after a failed one."""
         if to.is_group:
             self.due_at += GROUP_DELAY_SECONDS
         self.read_text = ""
@@ -110,7 +110,7 @@ class _ShownProgress:
         self.shown_html = ""
         """The draft that the chat sees."""
         self.shown_at = -inf
-        """When it was sent."""
+        """When that draft was sent."""
         self.typing_at = -inf
         """When the last typing indicator was sent."""
         self.is_over = asyncio.Event()
@@ -138,13 +138,14 @@ class _ShownProgress:
         if now >= self.due_at:
             html = self._draft_html()
             is_new = html != self.shown_html
-            is_expiring = (
-                not self.to.is_group and now - self.shown_at >= REFRESH_SECONDS
-            )
+            # A placeholder does not expire.
+            is_old = now - self.shown_at >= REFRESH_SECONDS
+            is_expiring = is_old and not self.to.is_group
             if html and (is_new or is_expiring):
                 await self._show_draft(html)
                 return
-        if not self.shown_html and now - self.typing_at >= TYPING_SECONDS:
+        is_typing_due = now - self.typing_at >= TYPING_SECONDS
+        if is_typing_due and not self.shown_html:
             self.typing_at = now
             await self.bot.send_chat_action(
                 self.to.chat_id, ChatAction.TYPING, message_thread_id=self.to.thread_id
@@ -155,12 +156,14 @@ class _ShownProgress:
         text = self.draft.text()
         if text != self.read_text:
             self.read_text = text
+            self.read_html = ""
             messages = split_messages(text)
-            self.read_html = messages[0] if messages else ""
+            if messages:
+                self.read_html = messages[0]
         return self.read_html or self.shown_html
 
     async def _show_draft(self, html: str) -> None:
-        """Show a draft, and set when the next one may follow."""
+        """Show a draft, and set the time of the next one."""
         # Only a success sets another time. After a failure no more drafts are sent: the draft may
         # have arrived all the same, or Telegram may not support drafts in this chat.
         self.due_at = inf

@@ -63,10 +63,10 @@ NEVER_SENT: Final = (
 AMBIGUOUS: Final = Delivery(requests=1, error="ambiguous")
 """The result of a request that Telegram may or may not have received."""
 LASTING: Final = Hold()
-"""The hold on messages that belong to no turn. It never ends, for only the leader sends them."""
+"""The hold on messages of no turn. It never ends, because only one process sends them."""
 MAX_DATA_BYTES: Final = 64
 """Telegram's limit for the callback data of a button."""
-# The data of a button decide its style, so the outbox need not store the style.
+# The style of a button follows from its data, so the outbox need not store the style.
 DELETING: Final = pattern(r":forget|t:.*|a:[0-9]+:block|ci:replace:.*")
 """The data of red buttons: delete all data, forget a fact, block a user, replace a cellar."""
 CONFIRMING: Final = pattern(r"b:[0-9]+:send|a:[0-9]+:allow|ci:add:.*|q[sn]:.*")
@@ -91,7 +91,8 @@ def in_rows(buttons: Sequence[Button], count: int) -> ButtonRows:
     """Return buttons in rows of at most `count`."""
     rows: list[tuple[Button, ...]] = []
     for start in range(0, len(buttons), count):
-        rows.append(tuple(buttons[start : start + count]))
+        row = buttons[start : start + count]
+        rows.append(tuple(row))
     return tuple(rows)
 
 
@@ -144,28 +145,31 @@ class Sender:
         too, send an apology.
         """
         began_ns = time.time_ns()
-        last_result = await self._send_with_retries(message, hold)
-        delivery = last_result
+        delivery = await self._send_with_retries(message, hold)
         is_answer = message.turn_id is not None and message.file is None
-        if is_answer and not message.follows:
-            for simpler_html in (to_plain_html(message.html), translate("apology")):
-                if last_result.error != "rejected":
-                    break
-                # Telegram may have rejected any of these parts, so all of them are left out.
-                message.html = simpler_html
-                message.buttons = []
-                message.edits = None
-                message.picture = ""
-                last_result = await self._send_with_retries(message, hold)
-                delivery += last_result
+        is_first = not message.follows
+        if is_answer and is_first and delivery.error == "rejected":
+            delivery += await self._send_simpler(message, hold)
         # Only the texts that have reached the chat belong to the result.
         texts: tuple[str, ...] = ()
         if delivery.message_ids and message.html:
             texts = (message.html,)
         await self._record(message, delivery)
-        return replace(
-            delivery, began_ns=began_ns, ended_ns=time.time_ns(), texts=texts
-        )
+        ended_ns = time.time_ns()
+        return replace(delivery, began_ns=began_ns, ended_ns=ended_ns, texts=texts)
+
+    async def _send_simpler(self, message: OutboxRow, hold: Hold) -> Delivery:
+        """Send the plain text of a rejected message, or else an apology."""
+        # Telegram may have rejected any of these parts, so all of them are left out.
+        message.buttons = []
+        message.edits = None
+        message.picture = ""
+        message.html = to_plain_html(message.html)
+        delivery = await self._send_with_retries(message, hold)
+        if delivery.error != "rejected":
+            return delivery
+        message.html = translate("apology")
+        return delivery + await self._send_with_retries(message, hold)
 
     async def _record(self, message: OutboxRow, delivery: Delivery) -> None:
         """Store the result of sending a message. After a failure, skip its further parts."""
@@ -303,7 +307,7 @@ def _ends_message(delivery: Delivery) -> bool:
 
 
 def _is_counted(message: OutboxRow) -> bool:
-    """Return whether Telegram's limits count the request as a message.
+    """Return whether the request for a message counts against Telegram's limits.
 
     Edits in private chats and changes of buttons are not counted.
     """
@@ -320,14 +324,14 @@ def to_plain_html(html: str) -> str:
 
     The texts in `PROTECTING_TAGS` become code, so that Telegram makes no links of them.
     """
+    return HTML_TAG.sub(_simplify_tag, html)
 
-    def simplify(tag: Match) -> str:
-        slash, name = tag.groups()
-        if name not in PROTECTING_TAGS:
-            return ""
-        return f"<{slash}code>"
 
-    return HTML_TAG.sub(simplify, html)
+def _simplify_tag(tag: Match) -> str:
+    slash, name = tag.groups()
+    if name not in PROTECTING_TAGS:
+        return ""
+    return f"<{slash}code>"
 
 
 async def build_messages(
@@ -341,7 +345,8 @@ async def build_messages(
     messages: list[OutboxRow] = []
     for text in texts:
         for html in await in_thread_if_long(len(text), split_messages, text):
-            messages.append(build_message(to, html=html, follows=bool(messages)))
+            is_first = not messages
+            messages.append(build_message(to, html=html, follows=not is_first))
             to = to.next
     if messages:
         messages[-1].buttons = to_lists(buttons)
@@ -350,7 +355,10 @@ async def build_messages(
 
 def to_lists(rows: ButtonRows) -> list[list[list[str]]]:
     """Return buttons as the outbox stores them: each one is the list [label, data]."""
-    return [[list(button) for button in row] for row in rows]
+    stored_rows = []
+    for row in rows:
+        stored_rows.append([[button.label, button.data] for button in row])
+    return stored_rows
 
 
 def build_message(to: Destination, **content: Any) -> OutboxRow:
@@ -393,8 +401,8 @@ def keyboard(rows: Iterable[Iterable[Iterable[str]]]) -> InlineKeyboardMarkup | 
 def picture_above(address: str) -> LinkPreviewOptions:
     """Return the options that show a picture above a text.
 
-    The text need not contain the address of the picture.
-    If Telegram cannot load the picture, the text appears without it.
+    The text need not contain the address of the picture. If Telegram cannot load the picture, the
+    text appears without it.
     """
     return LinkPreviewOptions(
         is_disabled=False,
@@ -472,7 +480,8 @@ def classify_error(error: TelegramError) -> DeliveryError:
     """Return the kind of an error. It decides whether the message may be sent again."""
     if isinstance(error, RetryAfter):
         return "rate_limited"
-    if isinstance(error, Forbidden) or "chat not found" in str(error).lower():
+    is_unknown_chat = "chat not found" in str(error).lower()
+    if is_unknown_chat or isinstance(error, Forbidden):
         return "unreachable"
     # In the library a BadRequest is a NetworkError too, but Telegram has answered it.
     if isinstance(error, NetworkError) and not isinstance(error, BadRequest):
@@ -486,10 +495,10 @@ def classify_error(error: TelegramError) -> DeliveryError:
 
 
 def _may_have_arrived(error: NetworkError) -> bool:
-    """Return whether Telegram may have received a request to which there was no response.
+    """Return whether a request got no response although Telegram may have received it.
 
-    After a response, the error has no cause, or its cause is a TelegramError because the body was
-    not JSON.
+    If there was a response, the error has no cause. Or its cause is a TelegramError, because the
+    body was not JSON.
     """
     cause = error.__cause__
     if cause is None or isinstance(cause, TelegramError):

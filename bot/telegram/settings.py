@@ -124,7 +124,7 @@ async def _stop_news(update: Update, turn: ChatTurn) -> None:
 
 
 def _values() -> Mapping[str, tuple[str, ...]]:
-    """Return the possible values of each setting. The first one is the default."""
+    """Return the possible values of each setting, the default first."""
     return {
         CHOSEN_LANGUAGE_KEY: (AS_WRITTEN, *languages()),
         TRACES: ("words", "numbers"),
@@ -208,9 +208,9 @@ async def _forget_or_keep(privacy: Privacy, update: Update, turn: ChatTurn) -> N
 
 
 def _confirm_deletion(privacy: Privacy) -> str:
-    """Return the text that says that all data are deleted.
+    """Return the text that confirms the deletion of all data.
 
-    It also says whether the traces on another server are deleted.
+    If traces are sent to another server, it says whether they are deleted there, too.
     """
     server = privacy.trace_server
     if not server:
