@@ -40,6 +40,7 @@ from agent.i18n import current_language, translate
 from agent.markdown import escape
 from agent.query_reading.prices import UNKNOWN_CURRENCY
 from agent.query_reading.request import Request
+from agent.query_reading.tables import load_pairings
 from agent.sommelier.cards import format_prices, get_shown_label, render_wine
 from agent.sommelier.filters import find_wines, get_wines
 from agent.sommelier.queries import (
@@ -550,9 +551,18 @@ def _is_any_known_to_lack(wines: Iterable[Wine], allergen: Allergen) -> bool:
 
 
 def _pairing_reason(request: Request) -> str:
-    """Return why the wines suit the dish, or "" if no dish is known."""
+    """Return why the wines suit the dish.
+
+    Return "" if no dish is known, or if the request is for another kind of wine than the reason
+    praises: a red with carbonara.
+    """
     name = get_pairing(request)
     if not name:
+        return ""
+    styles = request.values("styles")
+    if styles and not set(styles).intersection(
+        load_pairings()[name].get("styles", styles)
+    ):
         return ""
     return translate(f"pairing_{name}")
 

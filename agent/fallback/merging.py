@@ -14,7 +14,7 @@ from agent.fallback.follow_ups import (
     get_comparisons,
 )
 from agent.fallback.picking import get_wine_at, pick_shown_wine
-from agent.query_reading.prices import PRICE_FIELDS
+from agent.query_reading.prices import PRICE_FIELDS, with_gift_price
 from agent.query_reading.request import Request, drop_empty, read_request
 from agent.safety.concerns import read_safety_state
 from agent.sommelier.wine import Wine
@@ -180,6 +180,8 @@ def _add_follow_ups(
     request = merge(wish.request, own_request)
     for follow_up in follow_ups:
         request = apply_follow_up(request, follow_up, compared)
+    if request.is_gift:
+        request = replace(request, filters=with_gift_price(request.filters))
     request = replace(request, text=own_request.text, is_question=False)
     return replace(
         wish,
@@ -191,13 +193,12 @@ def _add_follow_ups(
 
 
 def merge(before: Request, new: Request) -> Request:
-    """Return `new`, completed with the filters and dishes of `before` that still apply.
+    """Return `new`, completed with what still applies of `before`.
 
-    A new dish, or a taste such as "I love Riesling", begins a new request, for which only the
-    excluded allergens are kept.
+    If it begins a new wish, only the excluded allergens still apply.
     """
     filters: dict[str, Any] = dict(new.filters)
-    begins_anew = bool(new.dishes or (new.states_taste and new.inclusions))
+    begins_anew = _begins_anew(before, new)
     for name, values in before.filters.items():
         field_name = name.removeprefix(EXCLUSION_PREFIX)
         if begins_anew and field_name != "allergens":
@@ -208,12 +209,44 @@ def merge(before: Request, new: Request) -> Request:
             remaining = [value for value in values if value not in wanted]
             filters |= drop_empty({name: [*remaining, *new.values(name)]})
         elif not _is_replaced(name, new):
-            filters[name] = values
+            filters |= _without_excluded(name, values, new)
     allergies = tuple(dict.fromkeys((*before.allergies, *new.allergies)))
-    dishes = before.dishes
-    if begins_anew:
-        dishes = new.dishes
-    return replace(new, filters=filters, dishes=dishes, allergies=allergies)
+    dishes = new.dishes
+    is_gift = new.is_gift
+    if not begins_anew:
+        dishes = dishes or before.dishes
+        is_gift = is_gift or before.is_gift
+    if is_gift:
+        filters = with_gift_price(filters)
+    return replace(
+        new, filters=filters, dishes=dishes, allergies=allergies, is_gift=is_gift
+    )
+
+
+def _without_excluded(name: str, earlier: Any, new: Request) -> dict[str, Any]:
+    """Return an earlier filter without the values that a new message excludes.
+
+    "No oak" ends the wish for oak. A filter without values is left out.
+    """
+    unwanted = new.values(f"{EXCLUSION_PREFIX}{name}")
+    if not unwanted:
+        return {name: earlier}
+    return drop_empty({name: [value for value in earlier if value not in unwanted]})
+
+
+def _begins_anew(before: Request, new: Request) -> bool:
+    """Return whether a message begins a new wish.
+
+    It does with a taste ("I love Riesling"), and with another dish or gift. The first dish
+    completes a wish: "a red under 20 euros", then "it is for lamb".
+    """
+    if new.states_taste and new.inclusions:
+        return True
+    if new.is_gift:
+        return before.is_gift or bool(before.dishes)
+    if new.dishes:
+        return new.is_about_wine or bool(before.dishes)
+    return False
 
 
 def _is_replaced(name: str, new: Request) -> bool:

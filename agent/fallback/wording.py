@@ -17,7 +17,7 @@ from agent.query_reading.prices import PRICE_FIELDS, find_approximate_price
 from agent.query_reading.request import LIST_FIELDS, Request
 from agent.query_reading.tables import Dish
 from agent.sommelier.cards import translate_country
-from agent.sommelier.vocabulary import OAKY, Allergen, Currency, Style
+from agent.sommelier.vocabulary import OAKY, Allergen, Currency, Food, Style
 from agent.sommelier.wine import NON_VEGAN_ALLERGENS, Wine
 
 MAX_FOODS: Final = 3
@@ -51,6 +51,8 @@ def _describe_filters(request: Request) -> str:
     for field in NAME_FIELDS:
         parts.append(_describe_names(field, request.values(field)))
     parts.append(", ".join(request.dishes))
+    if request.is_gift:
+        parts.append(get_display_name("role", ("gift",), current_language()))
     parts.append(_describe_price(filters))
     if "max_abv" in filters:
         parts.append(f"≤ {format_number(filters['max_abv'])} % vol")
@@ -260,15 +262,22 @@ def describe_wine(wine: Wine, dishes: Mapping[str, Dish]) -> str:
 
 
 def name_foods(foods: Sequence[str]) -> str:
-    """Return which foods a wine suits, such as "goes with lamb, game".
+    """Return which foods a wine suits, such as "goes with lamb, game · as an aperitif".
 
     Only the first foods are named. Return "" if there are none.
     """
-    if not foods:
-        return ""
     language = current_language()
-    names = [get_food_name(food, language) for food in foods[:MAX_FOODS]]
-    return translate("fallback_suits", foods=", ".join(names))
+    named_foods = foods[:MAX_FOODS]
+    names: list[str] = []
+    for food in named_foods:
+        if food != Food.APERITIF:
+            names.append(get_food_name(food, language))
+    parts: list[str] = []
+    if names:
+        parts.append(translate("fallback_suits", foods=", ".join(names)))
+    if Food.APERITIF in named_foods:
+        parts.append(translate("fallback_aperitif"))
+    return _join_parts(parts)
 
 
 def find_suitable_foods(wine: Wine, dishes: Mapping[str, Dish]) -> Sequence[str]:

@@ -27,6 +27,8 @@ MIN_NAME_LETTERS: Final = 3
 YEAR_DIGITS: Final = 4
 NAME_FIELDS: Final = frozenset({"grapes", "regions", "countries"})
 """The fields of phrases that are names of wines, or parts of names."""
+STOCKED_FIELDS: Final = frozenset({"grapes", "regions"})
+"""The fields that name a wine by themselves. "Do you have any from Spain?" is a wish instead."""
 SMALL_TALK: Final = frozenset({"ordinary", "small_talk", "wine"})
 """The roles of words that are mostly said around a name, but may also be part of it."""
 GRAMMAR_ROLES: Final = frozenset(
@@ -122,7 +124,8 @@ class _NameReader:
             if index in joined or self._is_unknown(index):
                 unknown.append(index)
         has_kind = self._has_role("kind")
-        is_known = asks_for_stock and (has_kind or self._has_field(NAME_FIELDS))
+        has_known_name = has_kind or self._has_field(STOCKED_FIELDS)
+        is_known = asks_for_stock and has_known_name
         if not unknown and not is_known:
             return None
         has_estate = bool(unknown) and self._has_role("estate")

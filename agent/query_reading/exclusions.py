@@ -1,6 +1,6 @@
 """Find what a message excludes: "no Merlot or Syrah", "Chardonnay lieber nicht"."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
@@ -30,6 +30,10 @@ EXCLUDABLE_FIELDS: Final = frozenset(
 
 The field `text` has adjectives of tasting notes, such as "oaky".
 """
+ADJECTIVE: Final = "text"
+"""The field of adjectives of tasting notes."""
+NOUN_FIELDS: Final = frozenset({"colour", "styles", "grapes", "regions", "countries"})
+"""The fields of phrases that name a kind of wine, which an adjective may describe."""
 MAX_DISTANCE: Final = 5
 """The maximum number of tokens between a negation and what it excludes."""
 CLAUSE_ENDS: Final = frozenset(".;!?\n()")
@@ -95,10 +99,17 @@ class ExclusionReader:
                 if _ends_negation(negation, phrase):
                     return excluded
                 continue
-            if excluded:
-                is_excluded = self._are_joined(excluded[-1], phrase)
-            else:
+            if not excluded:
                 is_excluded = self._is_near(negation, phrase)
+            elif _describes(excluded[-1], phrase):
+                # "No oaky Chardonnay" asks for a Chardonnay without oak.
+                return excluded
+            elif _describes(phrase, excluded[-1]):
+                # An adjective may follow its noun: "pas de chardonnay boisé".
+                excluded[-1] = phrase
+                return excluded
+            else:
+                is_excluded = self._are_joined(excluded[-1], phrase)
             if not is_excluded:
                 return excluded
             excluded.append(phrase)
@@ -109,7 +120,7 @@ class ExclusionReader:
         return len(between) <= MAX_DISTANCE and "," not in between
 
     def _are_joined(self, first: Phrase, second: Phrase) -> bool:
-        """Return whether two phrases are excluded together: "Merlot, Syrah", "oaky Chardonnay".
+        """Return whether two phrases are parts of one excluded list: "Merlot, Syrah".
 
         `first` is nearer to the negation. It may be on the left of `second` or on the right.
         """
@@ -117,24 +128,27 @@ class ExclusionReader:
         grammar = load_grammar()
         if not between <= grammar.listing_words:
             return False
-        first_is_adjective = "text" in first.meanings
-        second_is_adjective = "text" in second.meanings
-        second_follows = second.start == first.end
-        second_precedes = second.end == first.start
-        # An adjective may follow its noun: "pas de chardonnay boisé".
-        if second_is_adjective and second_follows:
-            return True
-        # An adjective and a grape are not parts of a list. They belong together only if they stand
-        # side by side: "no oaky Chardonnay", "holzigen Chardonnay nicht".
-        if first_is_adjective and "grapes" in second.meanings:
-            return second_follows
-        if second_is_adjective and "grapes" in first.meanings:
-            return second_precedes
+        fields = {*first.meanings, *second.meanings}
+        if {ADJECTIVE, "grapes"} <= fields:
+            # An adjective and a grape are not parts of a list: "nothing oaky, a Chardonnay".
+            return False
         # With a word like "or", the parts of a list may differ in kind: "no Merlot or sweet wines".
         # Without it, they are of one kind: "no Merlot, Syrah".
         if not grammar.or_nor_words.isdisjoint(between):
             return True
         return not _excludable_fields(first).isdisjoint(_excludable_fields(second))
+
+
+def is_described(noun: Phrase, adjectives: Iterable[Phrase]) -> bool:
+    """Return whether one of the adjectives describes the noun: "oaky" in "oaky Chardonnay"."""
+    return any(_describes(adjective, noun) for adjective in adjectives)
+
+
+def _describes(adjective: Phrase, noun: Phrase) -> bool:
+    """Return whether an adjective stands beside a kind of wine: "oaky Chardonnay"."""
+    if ADJECTIVE not in adjective.meanings or not noun.has_field(NOUN_FIELDS):
+        return False
+    return adjective.end == noun.start or noun.end == adjective.start
 
 
 def _ends_negation(negation: Phrase, phrase: Phrase) -> bool:

@@ -68,6 +68,8 @@ class LanguageWords(StrictModel):
     places: Mapping[str, str] = {}
     grapes: Mapping[str, str] = {}
     """The names of grapes in this language, with inflected forms, by their names in the table."""
+    writes_grapes_small: bool = False
+    """Whether this language writes grapes in small letters within a sentence: "pinot noir"."""
     topics: Mapping[str, str] = {}
     """The folded words for topics of questions, by the words of the topic in English.
 

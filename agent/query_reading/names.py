@@ -74,9 +74,27 @@ def _list_dishes_of(food: str) -> tuple[str, ...]:
 
 
 def get_grape_name(grape: str, language: str) -> str:
-    """Return the name of a grape in a language. Most grapes have the same name everywhere."""
+    """Return the name of a grape in a language, as it is written within a sentence.
+
+    Most grapes have the same name everywhere. Some languages write them small: "pinot noir".
+    """
     name = _names_of("grapes", language).get((grape,), grape)
-    return name_in_country(name, language)
+    name = name_in_country(name, language)
+    words = load_language_words().get(language)
+    if words is not None and words.writes_grapes_small:
+        return _write_small(name)
+    return name
+
+
+def _write_small(name: str) -> str:
+    """Return the name of a grape in small letters, but for a place: "melon de Bourgogne"."""
+    written: list[str] = []
+    for word in name.split():
+        if word[0].islower():
+            # "de" or "d'Avola" begins the name of a place.
+            break
+        written.append(word.lower())
+    return " ".join([*written, *name.split()[len(written) :]])
 
 
 def get_region_name(region: str, language: str) -> str:

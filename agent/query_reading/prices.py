@@ -1,6 +1,6 @@
 """Read the price that a message names: "up to £15", "20-30 €", "um die zwanzig Euro"."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from agent.numerals import find_number_words, parse_number
@@ -16,6 +16,9 @@ MAX_AMOUNT: Final = 100_000
 YEARS: Final = range(1900, 2101)
 APPROXIMATE_FACTORS: Final = 0.7, 1.3
 """A price of "about 20" ranges from 0.7 * 20 to 1.3 * 20."""
+MIN_GIFT_PRICE: Final = 15
+MIN_GIFT_CURRENCY: Final = "EUR"
+"""The currency of `MIN_GIFT_PRICE`, the lowest price of a gift for which no price is named."""
 LIMIT_ROLES: Final = ("max", "min", "about", "between")
 RANGE: Final = pattern("[LBT]?_{0,2}C?N_?C?[^CN]?[JT][^CN]?C?N(?:_?C)?")
 AMOUNT: Final = pattern("[LBT]?_{0,2}C?N(?:_?C)?(?:_?[AB])?K?")
@@ -200,6 +203,19 @@ def _limits(low: float, higher: Sequence[float], limit: str) -> dict[str, Any]:
     if limit == "min":
         return {"min_price": low}
     return {"max_price": low}
+
+
+def with_gift_price(filters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the filters with a lower limit of the price, as for a gift.
+
+    The lower limit follows from the upper one: nobody who names 40 euros wants a gift for 8.
+    """
+    if "min_price" in filters:
+        return dict(filters)
+    if "max_price" not in filters:
+        return {**filters, "min_price": MIN_GIFT_PRICE, "currency": MIN_GIFT_CURRENCY}
+    lower, _ = APPROXIMATE_FACTORS
+    return {**filters, "min_price": round(filters["max_price"] * lower, 2)}
 
 
 def find_approximate_price(low: float, high: float) -> float | None:

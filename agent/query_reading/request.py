@@ -3,6 +3,7 @@
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any, Final
 
 from agent import size_limits
@@ -12,7 +13,9 @@ from agent.numerals import find_number_words
 from agent.query_reading.allergies import AllergyReader
 from agent.query_reading.exclusions import (
     CLAUSE_ENDS,
+    NOUN_FIELDS,
     ExclusionReader,
+    is_described,
     split_clauses,
 )
 from agent.query_reading.language_words import load_grammar
@@ -81,6 +84,8 @@ class Request:
     """The dishes by their names in the message."""
     allergies: tuple[str, ...] = ()
     """The allergens to which somebody is allergic. `without_allergens` contains them, too."""
+    is_gift: bool = False
+    """Whether the wine is to be a present."""
     name: str = ""
     """The name of a wine or a producer, if the message has nothing else to search for."""
     wants_others: bool = False
@@ -120,7 +125,7 @@ class Request:
     @property
     def describes_wine(self) -> bool:
         """Return whether the message contains something to search for."""
-        return bool(self.filters or self.dishes or self.name)
+        return bool(self.filters or self.dishes or self.name or self.is_gift)
 
     @property
     def is_empty(self) -> bool:
@@ -179,9 +184,7 @@ class _MessageReader:
         self.allergens = AllergyReader(
             self.tokens, self.phrases, clauses
         ).find_allergens()
-        self.included = [
-            phrase for phrase in self.phrases if phrase not in self.excluded
-        ]
+        self.included = self._find_included()
         self.roles: set[str] = set()
         self.known_indices = set(price_indices)
         for phrase in self.phrases:
@@ -190,6 +193,26 @@ class _MessageReader:
                 self.known_indices.update(phrase.indices)
         for number in find_number_words([fold(token.written) for token in self.tokens]):
             self.known_indices.update(range(number.start, number.end))
+
+    def _find_included(self) -> list[Phrase]:
+        """Return the phrases that are not excluded, and are not the noun of what is excluded.
+
+        "No oaky Chardonnay" asks for a Chardonnay. But "a Riesling, no oaky Chardonnay" does not.
+        """
+        included: list[Phrase] = []
+        described: list[Phrase] = []
+        for phrase in self.phrases:
+            if phrase in self.excluded:
+                continue
+            if is_described(phrase, self.excluded):
+                described.append(phrase)
+            else:
+                included.append(phrase)
+        names_kind = any(phrase.has_field(NOUN_FIELDS) for phrase in included)
+        if described and not names_kind:
+            included += described
+            included.sort(key=attrgetter("start"))
+        return included
 
     def read(self) -> Request:
         """Return the request of the message."""
@@ -201,6 +224,7 @@ class _MessageReader:
             filters=self._filters(),
             dishes=self._dishes(),
             allergies=self._allergies(),
+            is_gift="gift" in self.roles,
             wants_others=self._wants_others(),
             unknown_words=dishes_or_names[:MAX_VALUES],
             unknown_count=len(long_words),

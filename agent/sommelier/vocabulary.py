@@ -29,7 +29,7 @@ OAKED: Final = (
     "barriques",
     "vanilla",
 )
-UNOAKED: Final = ("no oak", "without oak", "not oaky", "unoaked")
+UNOAKED: Final = ("no oak", "no new oak", "without oak", "not oaky", "unoaked")
 """The words in the notes of wines with oak, and of wines without it."""
 
 

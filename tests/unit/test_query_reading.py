@@ -313,11 +313,31 @@ def test_a_taste_without_oak_does_not_turn_round_another_negation() -> None:
     assert request.values("without_text") == ("smoky smoke", "oaky")
 
 
-def test_a_taste_right_behind_an_excluded_grape_is_excluded_with_it() -> None:
-    request = read_request("J'aime le riesling, mais pas de chardonnay boisé", "fr")
-    assert request.values("grapes") == ("Riesling",)
-    assert request.values("without_grapes") == ("Chardonnay",)
+@pytest.mark.parametrize(
+    ("text", "language", "grapes"),
+    [
+        ("no oaked Chardonnay", "en", ("Chardonnay",)),
+        ("I don't want an oaky Chardonnay", "en", ("Chardonnay",)),
+        ("bitte keinen Chardonnay mit Holz", "de", ("Chardonnay",)),
+        ("un chardonnay pas boisé", "fr", ("Chardonnay",)),
+        ("pas de chardonnay boisé", "fr", ("Chardonnay",)),
+        ("nada de chardonnay con madera", "es", ("Chardonnay",)),
+        ("geen houtige chardonnay", "nl", ("Chardonnay",)),
+        (
+            "J'aime le riesling, mais pas de chardonnay boisé",
+            "fr",
+            ("Riesling",),
+        ),
+    ],
+)
+def test_an_excluded_taste_does_not_exclude_the_grape_that_it_describes(
+    text: str, language: str, grapes: tuple[str, ...]
+) -> None:
+    request = read_request(text, language)
+    assert request.values("grapes") == grapes
+    assert request.values("without_grapes") == ()
     assert request.values("text") == ()
+    assert request.values("without_text") == ("oaky",)
 
 
 def test_a_vintage_before_a_price_is_no_range() -> None:
