@@ -13,7 +13,6 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
-from operator import itemgetter
 from typing import Final, get_args
 
 from rich.console import Console
@@ -294,13 +293,14 @@ async def _show_draft(draft: CurrentDraft, console: Console) -> None:
 def to_rich_text(markdown: str) -> Text:
     """Return Markdown as styled text for a terminal, with the address of a link in brackets."""
     rendered = Text()
-    characters, marks_by_character = parse(markdown)
-    marked = zip(characters, marks_by_character, strict=True)
-    for marks, run in groupby(marked, key=itemgetter(1)):
-        text = "".join([character for character, _ in run])
+    parsed = parse(markdown)
+    start = 0
+    for marks, characters in groupby(parsed.marks):
+        end = start + len(list(characters))
         styles = [STYLES.get(mark.tag, "") for mark in marks]
-        rendered.append(text, " ".join(styles))
+        rendered.append(parsed.text[start:end], " ".join(styles))
         for mark in marks:
             if mark.tag == "a":
-                rendered.append(f" ({mark.value})")
+                rendered.append(f" ({mark.attribute})")
+        start = end
     return rendered

@@ -1,6 +1,6 @@
 """Decide which updates belong to one turn, and join them.
 
-Here updates are raw JSON, and any field of it may be missing or malformed.
+Here updates are raw JSON. Any field may be missing or malformed.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,8 +11,11 @@ from db.models import UpdateRow
 from db.repositories.inbox import Payload
 
 MAX_JOINED_UPDATES: Final = 50
+"""How many updates a turn may have. Without a limit, a flood of messages would have no end."""
 GROUP_SECONDS: Final = 1
 """In a group, the next message of a user joins the turn only if it follows within this time."""
+MAX_COMMAND_CHARS: Final = 64
+"""Only so many characters of a message are read to find its command, because it may be long."""
 MAX_ID: Final = 2**63 - 1
 """Ids are stored as 64 bits."""
 
@@ -35,6 +38,7 @@ KINDS: Final = (
     "message_reaction",
     STOPPED_DRAFT,
 )
+"""The kinds of updates that are stored. Each is the name of a field of the update."""
 FOLLOW_UP: Final = "n"
 """The prefix of the data of a follow-up button, which asks a question."""
 STOP: Final = "/stop"
@@ -50,16 +54,19 @@ QUICK_COMMANDS: Final = frozenset({"/new", "/start", "/help", "/settings"})
 
 def chat_of(payload: Payload) -> int:
     """Return the id of the chat of an update, or 0 if it has none."""
-    return as_int(get_object(message_in(payload), "chat").get("id"))
+    chat = get_object(message_in(payload), "chat")
+    return as_int(chat.get("id"))
 
 
 def sender_of(payload: Payload) -> int | None:
     """Return the id of the user who sent an update, or None if a channel did."""
+    # One field has the content of the update. Its name depends on the kind of the update.
     for name in payload:
-        part = get_object(payload, name)
+        content = get_object(payload, name)
         # A reaction has "user" instead of "from".
-        sender = get_object(part, "from") or get_object(part, "user")
+        sender = get_object(content, "from") or get_object(content, "user")
         if sender:
+            # `as_int` returns 0 if there is no id.
             return as_int(sender.get("id")) or None
     return None
 
@@ -87,10 +94,10 @@ def lane_of(payload: Payload) -> str:
 
 def _command_of(payload: Payload) -> str:
     """Return the first word of a message, without the name of a bot: "/stop" for "/Stop@bot"."""
-    text = get_object(payload, "message").get("text", "")
-    command, _, _ = str(text)[:64].partition(" ")
-    without_bot, _, _ = command.partition("@")
-    return without_bot.lower()
+    text = str(get_object(payload, "message").get("text", ""))
+    first_word, _, _ = text[:MAX_COMMAND_CHARS].partition(" ")
+    command, _, _ = first_word.partition("@")
+    return command.lower()
 
 
 def _is_quick_press(payload: Payload) -> bool:
@@ -158,23 +165,29 @@ def is_same_turn(payloads: Sequence[Payload], later: Payload) -> bool:
     """
     edited = get_object(later, "edited_message")
     if edited:
-        edited_id = _id_of(edited)
-        ids = [_id_of(message_in(payload)) for payload in payloads]
-        return edited_id != 0 and edited_id in ids and may_join({"message": edited})
+        return _is_edit_of(payloads, edited)
     if len(payloads) >= MAX_JOINED_UPDATES:
         return False
     if not may_join(payloads[0]) or not may_join(later):
         return False
-    last = message_in(payloads[-1])
-    new = message_in(later)
+    last_message = message_in(payloads[-1])
+    new_message = message_in(later)
     for name in ("from", "message_thread_id"):
-        if last.get(name) != new.get(name):
+        if last_message.get(name) != new_message.get(name):
             return False
-    if _replied_id(last) != _replied_id(new):
+    if _replied_id(last_message) != _replied_id(new_message):
         return False
     is_group = chat_of(later) <= 0
-    seconds = as_int(new.get("date")) - as_int(last.get("date"))
+    seconds = as_int(new_message.get("date")) - as_int(last_message.get("date"))
     return not is_group or seconds <= GROUP_SECONDS
+
+
+def _is_edit_of(payloads: Sequence[Payload], edited: Payload) -> bool:
+    """Return whether an edited message may join the turn that has its first version."""
+    edited_id = _id_of(edited)
+    has_id = edited_id != 0
+    ids = [_id_of(message_in(payload)) for payload in payloads]
+    return has_id and edited_id in ids and may_join({"message": edited})
 
 
 def _id_of(message: Payload) -> int:
@@ -225,8 +238,10 @@ def join(payloads: Sequence[Payload]) -> Payload:
     messages: dict[int, Payload] = {}
     for index, payload in enumerate(payloads):
         message = message_in(payload)
+        # A message without an id gets a number that no message has.
+        message_id = _id_of(message) or -index
         # An edit has the id of the message that it edits, and so replaces it.
-        messages[_id_of(message) or -index] = message
+        messages[message_id] = message
     joined = join_messages(list(messages.values()))
     return {"update_id": payloads[0]["update_id"], "message": joined}
 
@@ -234,22 +249,26 @@ def join(payloads: Sequence[Payload]) -> Payload:
 def join_messages(messages: Sequence[Payload]) -> dict[str, Any]:
     """Return the last message, with the texts and files of all of them.
 
-    If several reply to a message, it replies to that of the first. If the user wrote some of the
-    texts, those of others become quotes.
+    The result replies to the message to which the first reply among them replies. If the user wrote
+    some of the texts, those of others become quotes.
     """
-    if not all(map(is_foreign, messages)):
+    is_all_foreign = all(is_foreign(message) for message in messages)
+    if not is_all_foreign:
         messages = [_as_own(message) for message in messages]
     joined = dict(messages[-1])
-    text = "\n".join(filter(None, map(_text_of, messages)))
+    texts = [_text_of(message) for message in messages]
+    text = "\n".join(filter(None, texts))
     if text:
         joined["text"] = text[: size_limits.MESSAGE_CHARS]
+        # The entities of one message have other positions in the joined text.
         joined["entities"] = []
-    files = list(filter(None, map(file_in, messages)))
+    files = list(filter(None, [file_in(message) for message in messages]))
     if len(files) > 1:
         joined[ALBUM] = files
     for message in messages:
-        if message.get("reply_to_message"):
-            joined["reply_to_message"] = message["reply_to_message"]
+        replied = message.get("reply_to_message")
+        if replied:
+            joined["reply_to_message"] = replied
             break
     return joined
 
@@ -257,10 +276,12 @@ def join_messages(messages: Sequence[Payload]) -> dict[str, Any]:
 def file_in(message: Payload) -> Payload:
     """Return the picture of a message in its largest size, or its document, or {}."""
     sizes = message.get("photo")
-    if isinstance(sizes, list) and sizes:
-        largest = sizes[-1]
-        return largest if isinstance(largest, Mapping) else {}
-    return get_object(message, "document")
+    if not isinstance(sizes, list) or not sizes:
+        return get_object(message, "document")
+    largest = sizes[-1]
+    if isinstance(largest, Mapping):
+        return largest
+    return {}
 
 
 def _text_of(message: Payload) -> str:

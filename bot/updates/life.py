@@ -78,9 +78,10 @@ class Retry:
 
 @dataclass(frozen=True, slots=True)
 class Restart:
-    """Later updates belong to the turn, which starts again with them. `ids` are theirs."""
+    """Later updates belong to the turn, which starts again with them."""
 
     ids: Sequence[int]
+    """The ids of the later updates."""
 
 
 Result = Ended | Retry | Restart
@@ -88,13 +89,11 @@ Result = Ended | Retry | Restart
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """A queue in which updates of a chat wait.
-
-    `new_updates` is set when there may be updates that the lane's task has not read.
-    """
+    """A queue in which updates of a chat wait."""
 
     name: str
     new_updates: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when there may be updates that the lane's task has not read."""
 
 
 class UpdateHold(Hold):
@@ -108,6 +107,7 @@ class UpdateHold(Hold):
         self._inbox = inbox
         self._row = row
         self._are_shared = are_shared
+        """Whether other processes may take over turns."""
 
     async def is_current(self) -> bool:
         """Return whether no other process has begun the turn."""
@@ -154,8 +154,8 @@ class UpdateRunner(Generic[T]):
         hold = UpdateHold(self.inbox, row, are_shared=self.are_shared)
         turn.hold = hold
         turn.calls = WritingCalls(tuple(row.calls), save=hold.save_calls)
-        # A process that survives a try either ends the update or takes the try off the count. So
-        # the tries that are counted when a process begins are those in which a process died.
+        # A process that survives its tries takes them off the count, or ends the update. So the
+        # tries that are counted here are those in which an earlier process has died.
         deaths = row.tries
         try:
             await self._run_tries(lane, waiting, row, turn, deaths)
@@ -243,6 +243,12 @@ class UpdateRunner(Generic[T]):
             # An earlier process has committed the turn.
             await self._deliver_and_end(row, turn, unsent)
             return Ended()
+        return await self._answer(lane, row, turn, payloads)
+
+    async def _answer(
+        self, lane: Lane, row: UpdateRow, turn: T, payloads: Sequence[Payload]
+    ) -> Result:
+        """Handle, commit and send a turn that has begun."""
         try:
             later_ids = await self._handle(lane, turn, payloads)
             if later_ids:
@@ -296,12 +302,13 @@ class UpdateRunner(Generic[T]):
         if not self.join_seconds:
             return []
         first_id = payloads[0]["update_id"]
-        turn_payloads = [*payloads]
+        turn_payloads = list(payloads)
         ids: list[int] = []
         for row in waiting:
             # An update that an operator has tried again keeps the turn that it had.
             has_own_turn = row.turn_id is not None
-            if has_own_turn or row.update_id <= first_id:
+            is_later = row.update_id > first_id
+            if has_own_turn or not is_later:
                 continue
             if not is_same_turn(turn_payloads, row.payload):
                 continue
@@ -323,7 +330,8 @@ class UpdateRunner(Generic[T]):
         self, row: UpdateRow, turn: T, messages: Sequence[OutboxRow]
     ) -> None:
         """Send the messages of a committed turn, and end it."""
-        turn.on_delivery(await self.deliverer.deliver(messages, turn.hold))
+        delivery = await self.deliverer.deliver(messages, turn.hold)
+        turn.on_delivery(delivery)
         await retry_forever(self.inbox.end, row, turn.commit.trace)
 
     async def _wait_or_set_aside(

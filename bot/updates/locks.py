@@ -7,9 +7,9 @@ locks when it restarts. Therefore a process that has lost its connection locks i
 then waits until the other processes have done the same. Should two processes still run a lane, only
 the one that has begun the turn last can commit it (its epoch is the current one).
 
-If a user corrects a message or presses Stop, another process may run the turn. It is told by
-NOTIFY. The commit of a NOTIFY locks the whole database, so it is sent only if another process has
-locked the lane.
+If a user corrects a message or presses Stop, another process may run the turn. A NOTIFY of Postgres
+informs that process. The commit of a NOTIFY locks the whole database, so it is sent only if another
+process has locked the lane.
 """
 
 import asyncio
@@ -18,6 +18,7 @@ import json
 import logging
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, LiteralString, NoReturn
 
@@ -36,8 +37,10 @@ LEADER: Final = "/leader"
 LEAD_SECONDS: Final = 1.0
 """Seconds between the attempts of a process to become the leading one."""
 POLL_SECONDS: Final = 1.0
-"""Seconds between searches for lanes that no process runs. These also notice a lost connection."""
+"""Seconds between searches for lanes that no process runs.
 
+A search also notices that the connection is lost.
+"""
 SETTLE_SECONDS: Final = POLL_SECONDS * 2
 """How long a process waits after it has locked its lanes again.
 
@@ -60,6 +63,7 @@ LOCK_AGAIN: Final = """
 SELECT lane FROM unnest(%s::text[]) AS lane
 WHERE NOT pg_try_advisory_lock(hashtextextended(lane, 0))
 """
+# Postgres shows the 64 bits of an advisory lock as two numbers, with `objsubid` 1.
 FIND_UNOWNED: Final = """
 SELECT lane, pg_backend_pid() FROM updates
 WHERE state IN ('waiting', 'answered') AND lane IS NOT NULL
@@ -73,6 +77,7 @@ HAVING hashtextextended(lane, 0) NOT IN (
 ORDER BY min(update_id) LIMIT 1000
 """
 SEND_NOTICE: Final = "SELECT pg_notify('lanes', %s)"
+# This also returns whether a turn of the chat has begun. Turns of quick lanes do not count.
 SEND_STOP: Final = """
 SELECT pg_notify('lanes', %s), EXISTS (
     SELECT FROM updates WHERE chat_id = %s AND tries > 0
@@ -108,7 +113,7 @@ class Locks:
         """Lock a lane for the block. Yield whether this process has got the lock."""
         yield True
 
-    def lost(self, lane: str) -> asyncio.Event:
+    def watch_loss(self, lane: str) -> asyncio.Event:
         """Return an event that is set when this process loses the lock of a lane."""
         return asyncio.Event()
 
@@ -119,7 +124,7 @@ class Locks:
         """
         return False
 
-    async def notices(self) -> AsyncIterator[dict[str, Any]]:
+    async def listen(self) -> AsyncIterator[dict[str, Any]]:
         """Yield the notices of other processes, forever.
 
         A notice names a `lane` with new updates, or the fields of turns to stop.
@@ -127,7 +132,7 @@ class Locks:
         await asyncio.Event().wait()
         yield {}  # pragma: no cover
 
-    async def unowned(self) -> list[str]:
+    async def find_unowned(self) -> list[str]:
         """Return the lanes with waiting updates that no process runs."""
         return await self._inbox.list_lanes()
 
@@ -139,13 +144,12 @@ class ReplicaLocks(Locks):
     poll_seconds = POLL_SECONDS
 
     def __init__(self, url: str) -> None:
-        parameters = conninfo_to_dict(
-            url.replace("postgresql+psycopg://", "postgresql://", 1)
-        )
-        options = f"{parameters.get('options', '')} {SERVER_KEEPALIVE}"
-        self._address = make_conninfo(
-            "", **parameters | POSTGRES_OPTIONS | {"options": options}
-        )
+        # SQLAlchemy's address names the driver, too.
+        plain_url = url.replace("postgresql+psycopg://", "postgresql://", 1)
+        parameters = conninfo_to_dict(plain_url)
+        own_options = parameters.get("options", "")
+        options = {"options": f"{own_options} {SERVER_KEEPALIVE}"}
+        self._address = make_conninfo("", **parameters | POSTGRES_OPTIONS | options)
         self._connection: psycopg.AsyncConnection | None = None
         self._connection_in_use = asyncio.Lock()
         self._locked: dict[str, asyncio.Event] = {}
@@ -159,15 +163,16 @@ class ReplicaLocks(Locks):
     async def lock(self, lane: str) -> AsyncIterator[bool]:
         """Lock a lane for the block, and yield True. Wait while Postgres is not available.
 
-        If another process has locked the lane, tell it about the new updates, and yield False.
+        If another process has locked the lane, notify it of the new updates, and yield False.
         """
-        ((acquired,),) = await retry(
-            lambda: self._execute(LOCK, lane),
+        rows = await retry(
+            partial(self._execute, LOCK, lane),
             max_tries=None,
-            should_retry=lambda error: isinstance(error, CONNECTION_ERRORS),
+            should_retry=_is_connection_error,
             description="Locking a lane",
         )
-        if acquired:
+        ((is_acquired,),) = rows
+        if is_acquired:
             self._locked[lane] = asyncio.Event()
         else:
             # A notice may be lost. Then a correction gets a turn of its own, instead of restarting
@@ -175,21 +180,22 @@ class ReplicaLocks(Locks):
             with suppress(*CONNECTION_ERRORS):
                 await self._execute(SEND_NOTICE, json.dumps({"lane": lane}))
         try:
-            yield acquired
+            yield is_acquired
         finally:
-            if self._locked.pop(lane, None):
+            is_still_locked = self._locked.pop(lane, None) is not None
+            if is_still_locked:
                 # If the connection is lost, Postgres has released the lock already.
                 with suppress(*CONNECTION_ERRORS):
                     await self._execute(UNLOCK, lane)
 
-    def lost(self, lane: str) -> asyncio.Event:
+    def watch_loss(self, lane: str) -> asyncio.Event:
         """Return an event that is set when this process loses the lock of a lane."""
-        lost = self._locked.get(lane)
-        if lost is None:
+        loss = self._locked.get(lane)
+        if loss is None:
             # The lock has been lost since the lane was locked.
-            lost = asyncio.Event()
-            lost.set()
-        return lost
+            loss = asyncio.Event()
+            loss.set()
+        return loss
 
     async def stop_elsewhere(self, fields: Mapping[str, int]) -> bool:
         """Ask other processes to stop the turns that have these fields, such as `chat_id`.
@@ -207,7 +213,7 @@ class ReplicaLocks(Locks):
             return False
         return bool(has_begun)
 
-    async def notices(self) -> AsyncIterator[dict[str, Any]]:
+    async def listen(self) -> AsyncIterator[dict[str, Any]]:
         """Yield the notices of other processes, forever.
 
         A notice names a `lane` with new updates, or the fields of turns to stop. Notices arrive on
@@ -215,10 +221,10 @@ class ReplicaLocks(Locks):
         """
         while True:
             try:
-                connecting = psycopg.AsyncConnection.connect(
+                connection = await psycopg.AsyncConnection.connect(
                     self._address, autocommit=True
                 )
-                async with await connecting as connection:
+                async with connection:
                     await connection.execute("LISTEN lanes")
                     async for notice in connection.notifies():
                         # Skip our own notices: a Stop could hit a turn that began after it.
@@ -230,7 +236,7 @@ class ReplicaLocks(Locks):
                 )
                 await asyncio.sleep(POLL_SECONDS)
 
-    async def unowned(self) -> list[str]:
+    async def find_unowned(self) -> list[str]:
         """Return the lanes with waiting updates that no process runs.
 
         The first call returns all these lanes. Later calls return only those that the call before
@@ -239,12 +245,16 @@ class ReplicaLocks(Locks):
         Raises:
             OSError, psycopg.Error: Postgres is not available.
         """
-        rows = await retry(
-            lambda: self._execute(FIND_UNOWNED), max_tries=2, backoff=QUICK_RETRY
-        )
-        if any(pid != self._pid for _, pid in rows):
+        find = partial(self._execute, FIND_UNOWNED)
+        rows = await retry(find, max_tries=2, backoff=QUICK_RETRY)
+        unowned = []
+        pids = set()
+        for lane, pid in rows:
+            unowned.append(lane)
+            pids.add(pid)
+        # Behind a pooler, another process of the server may have executed the statement.
+        if pids - {self._pid}:
             log.error(POOLER_WARNING)
-        unowned = [lane for lane, _ in rows]
         previous = self._last_unowned
         self._last_unowned = unowned
         if previous is None:
@@ -287,23 +297,30 @@ class ReplicaLocks(Locks):
                 raise
 
     async def _connect(self) -> psycopg.AsyncConnection:
-        """Open the connection. After a loss, lock our lanes again, and wait until others have, too.
+        """Open the connection. After a loss, lock the lanes of this process again.
 
-        A lane that another process has locked meanwhile is lost.
+        Then wait until the other processes have done the same. A lane that another process has
+        locked meanwhile is lost.
         """
         connection = await psycopg.AsyncConnection.connect(
             self._address, autocommit=True
         )
         self._connection = connection
-        if self._pid:
-            lost = await connection.execute(LOCK_AGAIN, [[*self._locked]])
-            for (lane,) in await lost.fetchall():
-                self._locked.pop(lane).set()
+        was_connected = self._pid != 0
+        if was_connected:
+            cursor = await connection.execute(LOCK_AGAIN, [list(self._locked)])
+            for (lane,) in await cursor.fetchall():
+                loss = self._locked.pop(lane)
+                loss.set()
             await asyncio.sleep(SETTLE_SECONDS)
         # Asked by SQL, because behind a pooler the protocol reports the id of another process.
         cursor = await connection.execute("SELECT pg_backend_pid()")
         ((self._pid,),) = await cursor.fetchall()
         return connection
+
+
+def _is_connection_error(error: Exception) -> bool:
+    return isinstance(error, CONNECTION_ERRORS)
 
 
 @asynccontextmanager
@@ -316,7 +333,8 @@ async def open_locks(url: str, inbox: Inbox) -> AsyncIterator[Locks]:
         AlreadyRunning: another process runs the bot with this SQLite file.
     """
     if url.startswith("sqlite"):
-        with _single_process(Path(url.partition(":///")[2])):
+        _, _, path = url.partition(":///")
+        with _single_process(Path(path)):
             yield Locks(inbox)
         return
     locks = ReplicaLocks(url)
@@ -346,5 +364,5 @@ async def while_leading(locks: Locks, lead: AsyncFunction) -> NoReturn:
     while True:
         async with locks.lock(LEADER) as is_leader:
             if is_leader:
-                await run_until(locks.lost(LEADER), lead)
+                await run_until(locks.watch_loss(LEADER), lead)
         await asyncio.sleep(LEAD_SECONDS)

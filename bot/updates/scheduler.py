@@ -135,7 +135,7 @@ class Scheduler:
 
         A notice says that a lane has new updates, or that a user stops turns.
         """
-        async for notice in self.locks.notices():
+        async for notice in self.locks.listen():
             if "lane" not in notice:
                 self.running_turns.stop(TurnFilter(**notice))
                 continue
@@ -148,7 +148,7 @@ class Scheduler:
 
         These are lanes of a process that crashed, and those of an update that is tried again.
         """
-        names = await self.locks.unowned()
+        names = await self.locks.find_unowned()
         unowned = [name for name in names if name not in self._lanes]
         if unowned:
             log.info("Taking over %s lanes that nobody runs", len(unowned))
@@ -201,7 +201,7 @@ class Scheduler:
             if not acquired or self._closing.is_set():
                 return False
 
-            lock_is_lost = self.locks.lost(lane.name)
+            lock_is_lost = self.locks.watch_loss(lane.name)
 
             async def run_turn() -> None:
                 await self.update_runner.run(lane, waiting)

@@ -82,7 +82,7 @@ async def test_a_replica_locks_its_lanes_again_after_its_connection_was_cut(
     one, other = start(), start()
     async with one.lock("7"), one.lock("8"):
         drop_connections(url)
-        await one.unowned()
+        await one.find_unowned()
         async with other.lock("7") as theirs:
             assert not theirs
     async with other.lock("7") as seven, other.lock("8") as eight:
@@ -111,7 +111,7 @@ async def test_a_replica_that_lost_the_lock_leads_no_more(
         not is_taken
     ):  # Postgres frees the locks of a connection a moment after it was cut
         async with other.lock(LEADER) as is_taken:
-            await one.unowned()  # connects again, and sees that its lock is lost
+            await one.find_unowned()  # connects again, and sees that its lock is lost
             if is_taken:
                 await eventually(
                     lambda: "ended" in leads, seconds=30, otherwise=lambda: str(leads)
@@ -125,7 +125,7 @@ async def test_the_owner_of_a_lane_is_notified_of_new_updates_and_of_turns_to_st
     one, other, heard = start(), start(), list[dict[str, Any]]()
 
     async def hear() -> None:
-        async for notice in one.notices():
+        async for notice in one.listen():
             heard.append(notice)
 
     hearing = asyncio.create_task(hear())
@@ -165,10 +165,10 @@ async def test_a_pooler_that_breaks_locks_is_named(
 ) -> None:
     one = start()
     await waiting(1, 7)
-    await one.unowned()
+    await one.find_unowned()
     assert caplog.text == ""
     one._pid = 0  # what answers is another server process than the one we connected to
-    await one.unowned()
+    await one.find_unowned()
     assert "a pooler in transaction mode" in caplog.text
 
 

@@ -115,7 +115,7 @@ class Locked(Locks):
         super().__init__(inbox)
         self.is_lost = asyncio.Event()
 
-    def lost(self, lane: str) -> asyncio.Event:
+    def watch_loss(self, lane: str) -> asyncio.Event:
         return self.is_lost
 
     @asynccontextmanager
