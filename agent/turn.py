@@ -344,6 +344,8 @@ class Reply:
     """The content of the user's pictures as JSON, to be stored with the question."""
     suggested_facts: tuple[Fact, ...] = ()
     """Facts that buttons offer to store."""
+    bought: str = ""
+    """The bottles that a button offers to add to the cellar, such as "3 Chianti 2021", or ""."""
     proposals: tuple[Proposal, ...] = ()
     """Tool calls that buttons offer to run."""
     audio: bytes = field(default=b"", repr=False)

@@ -39,6 +39,7 @@ from agent.formatting import join_or
 from agent.i18n import current_language, translate
 from agent.markdown import escape
 from agent.query_reading.prices import UNKNOWN_CURRENCY
+from agent.query_reading.purchases import read_purchase
 from agent.query_reading.request import Request
 from agent.query_reading.tables import load_pairings
 from agent.sommelier.cards import format_prices, get_shown_label, render_wine
@@ -153,7 +154,7 @@ class Fallback:
         if asks_for_staff(request.text):
             return await self._answer_about_staff(request)
         if request.states_purchase:
-            return RuleAnswer(reply=_text_reply(translate("fallback_bought")))
+            return RuleAnswer(reply=_purchase_reply(request))
         return None
 
     async def _answer_about_staff(self, request: Request) -> RuleAnswer:
@@ -446,6 +447,15 @@ def _text_reply(text: str, *, is_on_topic: bool = True) -> Reply:
         response_type = "informational"
     answer = SommelierResponse(response_type=response_type, intro=text)
     return Reply(text=text, structured_answer=answer)
+
+
+def _purchase_reply(request: Request) -> Reply:
+    """Return a reply that offers to add the bought bottles to the cellar, or says how to."""
+    bought = read_purchase(request.text, request.language)
+    if not bought:
+        return _text_reply(translate("fallback_bought"))
+    text = translate("fallback_bought_offer", bought=escape(bought))
+    return replace(_text_reply(text), bought=bought)
 
 
 def _search_reply(wish: Wish, found: FoundWines) -> Reply:

@@ -62,6 +62,8 @@ RUN: Final = "x:"
 """Runs a proposed tool call: `x:DIGEST`."""
 OPENED: Final = "o:"
 """Says that the user has opened a bottle: `o:NUMBER`, with the number of the wine in the cellar."""
+BOUGHT: Final = "b:"
+"""The prefix of the data of the button that adds bought bottles, `b:COUNT NAME`."""
 
 MISUNDERSTOOD: Final = "off"
 """Stands in the place of a concern if the user says that there is none."""
@@ -97,6 +99,7 @@ def buttons_below(
         *_concern_button(reply),
         *_staff_button(turn, question, reply),
         *_opened_buttons(turn, reply),
+        *_bought_button(turn, reply),
         *_memory_buttons(reply),
         *_follow_up_buttons(question, reply),
     ]
@@ -160,6 +163,15 @@ def _opened_buttons(turn: Turn, reply: Reply) -> ButtonRows:
             number = wine.id.removeprefix(CELLAR_PREFIX)
             buttons.append(Button(label, f"{OPENED}{number}"))
     return in_rows(buttons[:MAX_OPENED_BUTTONS], 1)
+
+
+def _bought_button(turn: Turn, reply: Reply) -> ButtonRows:
+    """Return the button that adds the bottles that the user has bought, if they were understood."""
+    data = f"{BOUGHT}{reply.bought}"
+    if not reply.bought or turn.is_group or len(data.encode()) > MAX_DATA_BYTES:
+        return ()
+    label = translate("cellar_add_button", wine=reply.bought)
+    return ((Button(clip(label, MAX_LABEL_CHARS), data),),)
 
 
 def _follow_up_buttons(question: Question, reply: Reply) -> ButtonRows:

@@ -10,7 +10,7 @@ from typing import Final
 
 from telegram import Update
 
-from agent.cellar.items import find_item_by_id, to_wine
+from agent.cellar.items import find_item_by_id, parse_cellar_item, to_wine
 from agent.cellar.opened import attach_note, open_bottle, read_opened
 from agent.cellar.removal import (
     Found,
@@ -25,7 +25,7 @@ from agent.i18n import translate
 from agent.sommelier.wine import CELLAR_PREFIX
 from agent.text import clip
 from agent.turn import CellarItem, Change
-from bot.telegram.answer_buttons import OPENED
+from bot.telegram.answer_buttons import BOUGHT, OPENED
 from bot.telegram.buttons import (
     acknowledge,
     claim_once,
@@ -48,6 +48,7 @@ def bottle_handlers() -> list[AnyHandler]:
     return [
         on_press(REMOVE_BOTTLES, _remove_chosen_bottles),
         on_press(OPENED, _open_chosen_bottle),
+        on_press(BOUGHT, _add_bought_bottles),
     ]
 
 
@@ -153,3 +154,18 @@ async def _open_chosen_bottle(update: Update, turn: ChatTurn) -> None:
     drink = open_bottle(opened, datetime.now(UTC))
     opening = Change(user_id=turn.user_id, bottles=(opened,), drinks=(drink,))
     await store_and_confirm(turn, opening)
+
+
+async def _add_bought_bottles(update: Update, turn: ChatTurn) -> None:
+    """Add the bottles that a button names to the cellar of the user who presses."""
+    query = press_of(update)
+    (line,) = split_data(query, 1)
+    item = parse_cellar_item(line)
+    if item is None:
+        await acknowledge(query, translate("button_too_old"))
+        return
+    if not await claim_once(query, turn, BOUGHT):
+        return
+    await acknowledge(query)
+    remove_buttons(query, turn, BOUGHT)
+    await store_and_confirm(turn, Change(user_id=turn.user_id, bottles=(item,)))

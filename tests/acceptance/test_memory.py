@@ -136,6 +136,18 @@ async def test_a_cellar_is_changed_by_commands_and_files(
         assert "7 × Barolo 2016 · €45 a bottle" in said  # the price is kept
 
 
+async def test_bottles_that_were_bought_are_added_by_a_press_and_taken_back(
+    bot_api: BotApi, environment: dict[str, str]
+) -> None:
+    async with running_here(bot_api, environment):
+        bot_api.say("I bought three bottles of Chianti 2021", chat_id=ADA)
+        offer = await last(bot_api, 1, ADA)
+        await press(bot_api, offer, labelled(offer, "Add to my cellar"), ADA)
+        added = await last(bot_api, 2, ADA)
+        assert "3 × Chianti 2021" in added["text"]
+        assert "Undone" in await press(bot_api, added, labelled(added, "↩"), ADA)
+
+
 async def test_a_vintage_alone_took_all_bottles_of_a_cellar(
     bot_api: BotApi, environment: dict[str, str]
 ) -> None:

@@ -505,10 +505,25 @@ async def test_a_taste_that_is_stated_does_not_keep_the_dish_before(
     assert reply.text.startswith("*Riesling · no oak*")
 
 
-async def test_who_bought_wine_is_told_how_to_note_it_and_is_sold_none(
-    fallback: Fallback,
+@pytest.mark.parametrize(
+    ("text", "bought"),
+    [
+        ("I bought three bottles of Chianti at 18 euros", "3 Chianti"),
+        (
+            "yesterday we bought a dozen Chablis 2021 at the supermarket",
+            "12 Chablis 2021",
+        ),
+        ("habe 2 Flaschen Château de la Tour gekauft", "2 Château de la Tour"),
+        ("on a acheté une bouteille de Saint-Émilion 2016", "1 Saint-Émilion 2016"),
+        ("ik heb drie flessen chianti gekocht", "3 chianti"),
+        ("I bought two Barolo and three Barbera", ""),
+        ("I bought a nice red", ""),
+    ],
+)
+async def test_who_bought_wine_may_note_it_and_is_sold_none(
+    text: str, bought: str, fallback: Fallback
 ) -> None:
-    conversation = Conversation(fallback)
-    reply = await conversation.say("I bought three bottles of Chianti at 18 euros")
+    reply = await Conversation(fallback).say(text)
+    assert reply.bought == bought
     assert "/cellar add" in reply.text
     assert not reply.wines

@@ -1,0 +1,115 @@
+"""Read which wine a message says was bought: "I bought three bottles of Chianti 2021"."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from agent import size_limits
+from agent.language import common_words
+from agent.numerals import find_number_words
+from agent.query_reading.phrases import find_phrases
+from agent.query_reading.prices import YEARS, read_price
+from agent.query_reading.tokens import tokenize
+from agent.text import fold
+
+NAME_FIELDS: Final = frozenset({"grapes", "regions"})
+"""The fields of phrases that are names of wines."""
+SAID_AROUND: Final = ("bought", "wine", "ordinary", "small_talk", "other_unit")
+"""The roles of phrases that are no part of a name: "I bought", "bottles", "today"."""
+NAME_LINKS: Final = frozenset(
+    ("d", "da", "de", "del", "della", "des", "di", "du", "l", "la", "le", "les", "von")
+)
+"""The small words within names: "Château de la Tour"."""
+
+
+def read_purchase(text: str, language: str) -> str:
+    """Return the count and the name of the wine that was bought, such as "3 Chianti 2021".
+
+    Return "" if the message names no wine. A price is left out, because it may be that of a bottle
+    or of all.
+    """
+    reader = _PurchaseReader(text[: size_limits.MESSAGE_CHARS], language)
+    name = reader.read_name()
+    if not name:
+        return ""
+    return f"{reader.count} {name}"
+
+
+class _PurchaseReader:
+    """Reads the count first, because the name follows it."""
+
+    def __init__(self, text: str, language: str) -> None:
+        self._text = text
+        self._language = language
+        self._tokens = tokenize(text)
+        self._phrases = find_phrases(self._tokens, language)
+        _, price_indices = read_price(self._tokens, self._phrases)
+        self._used = set(price_indices)
+        """The indices of the tokens that are no part of the name."""
+        for phrase in self._phrases:
+            if phrase.has_role(*SAID_AROUND):
+                self._used.update(phrase.indices)
+        self.count = self._read_count()
+        """The number of bottles."""
+
+    def _read_count(self) -> int:
+        """Return the first number that is no year and no price, or 1, and mark it as used."""
+        for phrase in self._phrases:
+            for number_text in phrase.values("number"):
+                if number_text.isdecimal():  # "dozen", unlike "tenner"
+                    self._used.update(phrase.indices)
+                    return int(number_text)
+        words = [fold(token.written) for token in self._tokens]
+        for number in find_number_words(words):
+            if number.start not in self._used:
+                self._used.update(range(number.start, number.end))
+                return number.value
+        for index, token in enumerate(self._tokens):
+            if index in self._used or not token.written.isdecimal():
+                continue
+            if int(token.written) not in YEARS:
+                self._used.add(index)
+                return int(token.written)
+        return 1
+
+    def read_name(self) -> str:
+        """Return the name of the wine, or "" if the message has none or several."""
+        names = [name for name in self._list_candidates() if self._is_name(name)]
+        if len(names) != 1:
+            return ""
+        (indices,) = names
+        first = self._tokens[indices[0]]
+        last = self._tokens[indices[-1]]
+        return self._text[first.start : last.end]
+
+    def _list_candidates(self) -> list[list[int]]:
+        """Return the indices of each run of words that may be a name."""
+        runs: list[list[int]] = [[]]
+        for index, token in enumerate(self._tokens):
+            if index in self._used or not token.is_alphanumeric:
+                runs.append([])
+            elif self._continues_name(index, runs[-1]):
+                runs[-1].append(index)
+            else:
+                runs.append([])
+        return [run for run in runs if run]
+
+    def _continues_name(self, index: int, run: Sequence[int]) -> bool:
+        """Return whether a word is part of a name, after the words of the run."""
+        token = self._tokens[index]
+        if token.stem in NAME_LINKS:
+            return bool(run) and self._comes_before_capital(index)
+        return fold(token.written) not in common_words(self._language)
+
+    def _comes_before_capital(self, index: int) -> bool:
+        """Return whether only small words are between a word and the next capital letter."""
+        for token in self._tokens[index + 1 :]:
+            if token.stem not in NAME_LINKS:
+                return token.is_capitalised
+        return False
+
+    def _is_name(self, indices: Sequence[int]) -> bool:
+        """Return whether words are a known place or grape, or have a capital letter."""
+        for phrase in self._phrases:
+            if phrase.start in indices and phrase.has_field(NAME_FIELDS):
+                return True
+        return any(self._tokens[index].is_capitalised for index in indices)
