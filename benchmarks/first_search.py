@@ -27,7 +27,7 @@ from benchmarks.first_request import tokens
 from bot.commands.evaluate import Bench, open_bench
 from config import load_settings
 
-HIDDEN: Final = "agent.sommelier.service.parse_unambiguous_query"
+HIDDEN: Final = "agent.sommelier.inquiry.parse_unambiguous_query"
 
 
 class Ideal:
