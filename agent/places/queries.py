@@ -13,6 +13,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Annotated, Final
 
+from babel.languages import get_official_languages
 from pydantic import Field, RootModel, model_validator
 
 from agent import text
@@ -20,12 +21,13 @@ from agent.engine.contract import FEEDBACK_INTRO, OutputContract
 from agent.engine.errors import AgentError, clip_quote
 from agent.engine.loop import AgenticResponse, generate_agentic_response
 from agent.engine.run import Prompt, PromptRef, Run
-from agent.formatting import format_language
+from agent.formatting import country_names, format_language
 from agent.i18n import country_of_language, current_language
 from agent.language import all_common_words
-from agent.languages import load_languages
+from agent.languages import ENGLISH, load_languages
 from agent.markdown import strip_invisible
 from agent.prompts import get_prompt, with_instructions
+from agent.query_reading.request import read_request
 from agent.tables import StrictModel, read_toml
 from agent.turn import TurnOutcome, list_error_types
 
@@ -259,11 +261,65 @@ def _put_in_quotation_marks(words: str) -> str:
 
 
 def build_rule_based_queries(category: str, place: str, wish: str = "") -> Queries:
-    """Return ten phrases with the place, in the user's language if it has such phrases."""
-    suffix = f"{wish} {place}".strip()
-    phrases = _list_phrases_in(current_language(), category)
-    queries = [f"{phrase} {suffix}" for phrase in phrases]
+    """Return ten phrases with the place, in the user's language if it has such phrases.
+
+    If the place is in a country of another language, half of them are in that language.
+    """
+    own_language = current_language()
+    queries = _list_queries_in(own_language, category, wish, place)
+    local_language = _find_local_language(place, own_language)
+    if local_language != own_language:
+        # "Lyon, Frankreich" is German. In French, the town alone is searched for.
+        town, _, _ = place.partition(",")
+        local_queries = _list_queries_in(local_language, category, wish, town)
+        queries = _mix(queries, local_queries, place)
     return Queries(category, place, tuple(queries))
+
+
+def _list_queries_in(language: str, category: str, wish: str, place: str) -> list[str]:
+    """Return ten queries for a category, in a language if it has phrases for them."""
+    suffix = f"{wish} {place}".strip()
+    phrases = _list_phrases_in(language, category)
+    return [f"{phrase} {suffix}" for phrase in phrases]
+
+
+def _find_local_language(place: str, own_language: str) -> str:
+    """Return a language in which to search in the country that the name of a place mentions.
+
+    It is English if there are no phrases in the languages of the country. If people there speak
+    the user's language, or if no country is mentioned, it is that language.
+    """
+    countries = read_request(place, own_language).values("countries")
+    if len(countries) != 1:
+        return own_language
+    code = _country_codes().get(countries[0], "")
+    spoken = get_official_languages(code, de_facto=True)
+    if not spoken or own_language in spoken:
+        return own_language
+    for language in spoken:
+        known = load_languages().get(language)
+        if known is not None and known.place_searches:
+            return language
+    return ENGLISH
+
+
+@cache
+def _country_codes() -> Mapping[str, str]:
+    """Return the codes of countries (ISO 3166) by their English names."""
+    codes = {name: code for code, name in country_names(ENGLISH).items()}
+    return {**codes, "England": "GB"}
+
+
+def _mix(own: Sequence[str], local: Sequence[str], place: str) -> list[str]:
+    """Return half of the user's own queries, and then local ones that are no duplicates."""
+    half = QUERY_COUNT // 2
+    mixed = list(own[:half])
+    for query in [*local, *own[half:]]:
+        if len(mixed) == QUERY_COUNT:
+            break
+        if not find_duplicates([*mixed, query], place):
+            mixed.append(query)
+    return mixed
 
 
 def _list_phrases_in(language: str, category: str) -> Sequence[str]:

@@ -58,6 +58,26 @@ def test_without_a_model_the_queries_are_in_the_language_of_the_user() -> None:
     assert not any("wine" in query for query in queries)
 
 
+@pytest.mark.parametrize(
+    ("place", "local", "own_count"),
+    [
+        ("Lyon, Frankreich", "caviste", 5),
+        ("Budapest, Ungarn", "wine shop", 5),
+        ("Graz, Österreich", "Weinhandlung", 10),
+    ],
+)
+def test_half_of_the_queries_are_in_the_language_of_a_foreign_place(
+    place: str, local: str, own_count: int
+) -> None:
+    with use_language("de"):
+        queries = build_rule_based_queries("WINE_SHOP", place).queries
+    assert queries[0] == f"Weinhandlung {place}"
+    assert find_problem(queries, place) is None
+    assert sum(query.endswith(place) for query in queries) == own_count
+    town, _, _ = place.partition(",")
+    assert any(query.startswith(f"{local} {town}") for query in queries)
+
+
 @pytest.mark.parametrize("name", ["Wine-Bars", "wines by the glass"])
 def test_a_category_is_found_by_plurals_and_synonyms(name: str) -> None:
     assert find_category(name) == "WINE_BAR"
