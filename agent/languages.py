@@ -52,8 +52,6 @@ class Claims(StrictModel):
     magnum: str
     safe: str
     """The words that say that somebody with an allergy may drink a wine."""
-    critics: str
-    """The names of critics. A number beside such a name is a score."""
     free_of: str
     """The words before an allergen that an answer says a wine lacks: "contains no"."""
     asked: str
@@ -64,7 +62,7 @@ class Claims(StrictModel):
     """The words of somebody who does not know, asks, offers to look, or speaks of such wines in
     general ("vegan means"). A sentence with them affirms nothing."""
     doubts: str
-    """The words of a condition or doubt, such as "if". A clause with them affirms nothing."""
+    """The words of a condition or doubt, such as "if". The rest of their clause affirms nothing."""
     reassurance: str
     """The words that say of an allergen that there is none, or that it does no harm."""
     unsulphured: str
@@ -109,6 +107,13 @@ class Language(StrictModel):
     """The units of scores, such as "points"."""
     score_of: tuple[str, ...] = ()
     """The words between a score and the highest one: "92 out of 100 points"."""
+    critics: str = ""
+    """The names of critics, separated by commas. A number beside such a name may be a score."""
+    bottles: WordSet = frozenset()
+    """The words for bottles of a language without `claims`. `*` stands for any ending.
+
+    A number before such a word must be in a source.
+    """
     event_words: WordSet = frozenset()
     """Words before a year that is the date of an event, not a vintage: "since"."""
     titles: WordSet = frozenset()

@@ -23,7 +23,7 @@ from agent.engine.errors import clip_quote
 from agent.language import begins_with_pronoun
 from agent.sommelier.attachment import LIST_ID_PREFIX, AnyWine
 from agent.sommelier.basket import has_size, list_basket
-from agent.sommelier.claims import SHOP_TOPICS, find_unfounded_claims
+from agent.sommelier.claims import FREE_OF, SHOP_TOPICS, find_unfounded_claims
 from agent.sommelier.grounding import (
     FigureChecker,
     Grounds,
@@ -168,11 +168,28 @@ def _find_claim_problem(
         if not claims:
             continue
         shown = clip_quote(WINE_PLACEHOLDER.sub("…", sentence))
-        reason = f"no tool returned this ({', '.join(claims)})"
-        if not SHOP_TOPICS.keys().isdisjoint(claims):
-            reason = f"{reason}, or the [path] that says it is missing in the sentence"
-        return f"leave out {shown}: {reason}"
+        advice: dict[str, None] = {}
+        for claim in claims:
+            words = clip_quote(claim.words)
+            advice[f'leave out "{words}": {_advise_on_claim(claim.kind)}'] = None
+        return f'in "{shown}" {"; ".join(advice)}'
     return None
+
+
+def _advise_on_claim(kind: str) -> str:
+    """Return why a claim of this kind was stopped, and what to write instead."""
+    if kind in SHOP_TOPICS:
+        return (
+            "no tool returned this, or the [path] that says it is missing in the sentence; "
+            "otherwise say that you do not know"
+        )
+    if kind in FREE_OF:
+        return f"no facts say that the wine is {kind}; say that you do not know"
+    if kind in ("safe", "allergens"):
+        return "nobody knows what is safe for this guest; tell them to read the label"
+    if kind == "count":
+        return "no tool returned this number; put the bottles that you advise into `bottles`"
+    return "the facts of the wine do not say so; say that you do not know"
 
 
 def _find_citation_problem(text: str, checker: _AnswerChecker) -> str | None:

@@ -2,96 +2,158 @@
 
 The words of claims are in the table `claims` of each language in `languages/`. Questions, offers
 ("I can look for a vegan one") and negations ("I do not know whether it is vegan") claim nothing. A
-claim in other words than those of the table is not found.
+claim in other words than those of the table is not found. Counts of bottles are found in more
+languages, by `bottles` of each.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
-from typing import Final
+from typing import Final, NamedTuple
 
 from agent.documents.citations import remove_citations
 from agent.documents.shop import find_shop_topics
 from agent.i18n import current_language
-from agent.languages import load_languages
+from agent.languages import Claims, load_languages
 from agent.numerals import find_numbers, parse_number, replace_number_words
 from agent.query_reading.phrases import detect_language
 from agent.query_reading.tables import load_rows
 from agent.sommelier.attachment import AnyWine
 from agent.sommelier.grounding import Grounds
+from agent.sommelier.sums import PACK_SIZES
 from agent.sommelier.vocabulary import Allergen
-from agent.text import Pattern, pattern, split_words
+from agent.text import Match, Pattern, fold, pattern, split_words
 
 ANY_ENDING: Final = "*"
 GAP: Final = "..."
 FEW_WORDS: Final = r"(?: \w+){0,5}?"
-CRITIC_SCORES: Final = range(80, 101)
-"""The numbers that are scores if they stand beside the name of a critic."""
 OF_WINES: Final = ("stock", "vegan", "certified", "half", "magnum")
 SHOP_TOPICS: Final = {"delivery": "delivery", "opening": "hours", "reservation": ""}
 """The kinds of claims about the shop, each with the topic of the passages that may support it."""
 FREE_OF: Final = {f"free of {name}": name for name in Allergen}
-KINDS: Final = (*FREE_OF, *OF_WINES, *SHOP_TOPICS, "safe", "critics")
+KINDS: Final = (*FREE_OF, *OF_WINES, *SHOP_TOPICS, "safe")
+"""The kinds of claims. Those that are not in `FREE_OF` are called as in the tables."""
 CLAUSE_END: Final = pattern(r"[,;:()–—] ?(?:\D|\z)")
 """The end of a clause: a sign that no digit follows, as in "12,5"."""
-ALLERGY: Final = r"\w*(?:allerg|alerg|intoler)\w*"
+ALLERGY: Final = pattern(r" \w*(?:allerg|alerg|intoler)\w* ")
 """A word for an allergy in any language, folded: "Eiallergie", "alérgico"."""
-"""The kinds of claims, by their names in the tables."""
+WITHOUT_FISH: Final = tuple(name for name in Allergen if name is not Allergen.FISH)
+WORD: Final = pattern(r"[\p{L}\p{N}\p{M}]+")
+OPENING_MARKS: Final = "([\"'„“«"
+ADVISED_COUNTS: Final = frozenset({1, 2, 3, *PACK_SIZES})
+"""The counts of bottles that a sentence may name without a source: "take two bottles"."""
 
 
-def find_unfounded_claims(sentence: str, grounds: Grounds) -> list[str]:
-    """Return the kinds of claims of a sentence that no source supports, such as "delivery"."""
+class Claim(NamedTuple):
+    """A claim: its kind, such as "delivery", and the words that make it."""
+
+    kind: str
+    words: str
+
+
+def find_unfounded_claims(sentence: str, grounds: Grounds) -> list[Claim]:
+    """Return the claims of a sentence that no source supports."""
     text = remove_citations(sentence)
-    table = _find_table(text)
-    if not table or table["unsure"].search(_pad(text)):
-        return []
-    clauses = _list_sure_clauses(text, table)
-    words = _pad(" ".join(clauses))
-    kinds = [kind for kind in KINDS if table[kind].search(words)]
-    if table["negations"].search(words):  # "it contains no egg" is one too
-        kinds = [kind for kind in kinds if kind in FREE_OF]
-    unfounded = [kind for kind in kinds if not _is_grounded(kind, text, grounds)]
-    if not unfounded and _reassures(text, clauses, grounds, table):
-        unfounded.append("allergens")
+    unfounded = _find_unfounded_counts(text, grounds)
+    phrases = _find_phrases(text)
+    if phrases is None or phrases.has("unsure", text):
+        return unfounded
+    clauses = _list_sure_clauses(text, phrases)
+    for claim in _find_claims(", ".join(clauses), phrases):
+        if not _is_grounded(claim.kind, text, grounds):
+            unfounded.append(claim)
+    if not unfounded and _is_about_avoided_allergens(text, grounds, phrases):
+        unfounded += _find_reassurances(clauses, phrases)
     return unfounded
 
 
-def _list_sure_clauses(text: str, table: Mapping[str, Pattern]) -> list[str]:
-    """Return the clauses of a sentence that have no word of a condition or doubt."""
+def _find_claims(text: str, phrases: "_ClaimPhrases") -> Iterator[Claim]:
+    """Yield the claims of a text. With a negation, they are that a wine lacks something.
+
+    "It contains no egg" is a claim, and "it is not in stock" is none.
+    """
+    words = _Words(text)
+    kinds: Iterable[str] = KINDS
+    if phrases.has("negations", text):
+        kinds = FREE_OF
+    for kind in kinds:
+        match = phrases.by_kind[kind].search(words.folded)
+        if match is not None:
+            yield Claim(kind, words.quote(match))
+
+
+def _list_sure_clauses(text: str, phrases: "_ClaimPhrases") -> list[str]:
+    """Return the clauses of a text, each up to a word of a condition or doubt.
+
+    "If you want a magnum" claims nothing, and "we have magnums if you like" does.
+    """
+    sure: list[str] = []
+    for clause in _split_clauses(text):
+        words = _Words(clause)
+        doubt = phrases.by_kind["doubts"].search(words.folded)
+        if doubt is None:
+            sure.append(clause)
+        else:
+            sure.append(words.cut_before(doubt))
+    return sure
+
+
+def _split_clauses(text: str) -> list[str]:
     clauses: list[str] = []
     start = 0
     for end in CLAUSE_END.finditer(text):
         clauses.append(text[start : end.start()])
         start = end.start() + 1
-    clauses.append(text[start:])
-    return [clause for clause in clauses if not table["doubts"].search(_pad(clause))]
+    return [*clauses, text[start:]]
 
 
-def _reassures(
-    text: str, clauses: Iterable[str], grounds: Grounds, table: Mapping[str, Pattern]
+def _is_about_avoided_allergens(
+    text: str, grounds: Grounds, phrases: "_ClaimPhrases"
 ) -> bool:
-    """Return whether a sentence tells a guest with an allergy, unfounded, that all is well.
+    """Return whether a text is about an allergy or allergens of the guest, and what is not known.
 
-    "Milk is never used, so serve it without worry" names the allergen or the allergy.
+    "Milk is never used, so serve it without worry" names the allergen. The guest may have named it
+    in a message, or earlier. What is known is that the wines lack it.
     """
-    words = _pad(text)
-    is_about_allergies = table["allergy"].search(words) is not None
-    is_about_allergens = table["allergens"].search(words) is not None
-    if not is_about_allergies and not is_about_allergens:
+    words = _fold_words(text)
+    named = [name for name in Allergen if phrases.names[name].search(words)]
+    is_about_avoided = not _list_avoided(grounds).isdisjoint(named)
+    if not is_about_avoided and not ALLERGY.search(words):
         return False
-    has_asked = _says("allergens", grounds.user_texts) or _says(
-        "allergy", grounds.user_texts
-    )
-    if not is_about_allergies and not has_asked:
-        return False
-    named = [name for name in Allergen if table[f"name {name}"].search(words)]
-    if _lack_all(named, grounds.wines) or _is_unsulphured(text, grounds):
-        return False
+    return not _lack_all(named, grounds.wines) and not _is_unsulphured(text, grounds)
+
+
+def _list_avoided(grounds: Grounds) -> set[str]:
+    """Return the allergens that the guest is known to avoid, and those named in their messages.
+
+    Fish is not, because most who name it will eat it. Of a guest who has written of an allergy, it
+    is all of them.
+    """
+    avoided: set[str] = set(grounds.allergies)
+    for text in grounds.user_texts:
+        words = _fold_words(text)
+        if ALLERGY.search(words):
+            return set(Allergen)
+        for phrases in _all_phrases().values():
+            for allergen in WITHOUT_FISH:
+                if phrases.names[allergen].search(words):
+                    avoided.add(allergen)
+    return avoided
+
+
+def _find_reassurances(
+    clauses: Iterable[str], phrases: "_ClaimPhrases"
+) -> Iterator[Claim]:
+    """Yield the words of the clauses that tell the guest that all is well."""
     for clause in clauses:
-        clause_words = _pad(clause)
-        rest = table["reassurance"].sub(" ", clause_words)
-        if rest != clause_words and not table["negations"].search(rest):
-            return True
-    return False
+        words = _Words(clause)
+        reassurance = phrases.by_kind["reassurance"]
+        match = reassurance.search(words.folded)
+        if match is None:
+            continue
+        rest = reassurance.sub(" ", words.folded)
+        if not phrases.by_kind["negations"].search(rest):
+            yield Claim("allergens", words.quote(match))
 
 
 def _lack_all(allergens: Sequence[Allergen], wines: Sequence[AnyWine]) -> bool:
@@ -116,23 +178,29 @@ def _is_unsulphured(sentence: str, grounds: Grounds) -> bool:
 
 def is_affirmed(sentence: str) -> bool:
     """Return whether a sentence has no word of a negation, a doubt or a question."""
-    table = _find_table(sentence)
-    if not table:
+    phrases = _find_phrases(sentence)
+    if phrases is None:
         return True
-    words = _pad(sentence)
     rows = ("negations", "unsure", "doubts")
-    return not any(table[row].search(words) for row in rows)
+    return not any(phrases.has(row, sentence) for row in rows)
 
 
 def find_asked_allergens(text: str) -> list[Allergen]:
     """Return the allergens that a text asks for or excludes: "Does it contain egg?"."""
-    return [name for name in Allergen if mentions_kind(f"asked {name}", text)]
+    words = _fold_words(text)
+    asked: list[Allergen] = []
+    for allergen in Allergen:
+        patterns = [phrases.asked[allergen] for phrases in _all_phrases().values()]
+        if any(asking.search(words) for asking in patterns):
+            asked.append(allergen)
+    return asked
 
 
 def mentions_kind(kind: str, text: str) -> bool:
     """Return whether a text has words of this kind, in any language."""
-    words = _pad(text)
-    return any(table[kind].search(words) for table in _tables().values())
+    words = _fold_words(text)
+    tables = _all_phrases().values()
+    return any(phrases.by_kind[kind].search(words) for phrases in tables)
 
 
 def _is_grounded(kind: str, sentence: str, grounds: Grounds) -> bool:
@@ -142,22 +210,18 @@ def _is_grounded(kind: str, sentence: str, grounds: Grounds) -> bool:
     guest. A claim about the shop must be in a document that the sentence cites, or come from a
     tool.
     """
-    wines = grounds.wines
     if kind == f"free of {Allergen.SULPHITES}" and _is_unsulphured(sentence, grounds):
         return True
     if kind in FREE_OF:
-        return all(wine.facts.is_known_to_lack(FREE_OF[kind]) for wine in wines)
+        allergen = FREE_OF[kind]
+        return all(wine.facts.is_known_to_lack(allergen) for wine in grounds.wines)
     if kind in OF_WINES:
         return _holds_for_wines(kind, sentence, grounds)
     if kind == "safe":
         return _says(kind, grounds.tool_texts)
-    numbers = find_numbers(sentence)
-    if kind == "critics":
-        scores = {number for number in numbers if number in CRITIC_SCORES}
-        return scores <= grounds.numbers
     texts = [*grounds.cited_texts, *grounds.tool_texts]
     is_said = SHOP_TOPICS[kind] in find_shop_topics(texts) or _says(kind, texts)
-    return is_said and numbers <= grounds.numbers
+    return is_said and find_numbers(sentence) <= grounds.numbers
 
 
 def _holds_for_wines(kind: str, sentence: str, grounds: Grounds) -> bool:
@@ -192,63 +256,131 @@ def _has(kind: str, wine: AnyWine) -> bool:
 
 def _find_counts(sentence: str) -> set[float]:
     """Return the numbers of bottles that a sentence names: 12 in "12 bottles in stock"."""
-    words = _pad(replace_number_words(sentence))
+    words = _fold_words(replace_number_words(sentence))
     counts: set[float] = set()
-    for table in _tables().values():
-        for match in table["counts"].finditer(words):
+    for phrases in _all_phrases().values():
+        for match in phrases.counts.finditer(words):
             counts.add(parse_number(match["count"]))
     return counts
+
+
+def _find_unfounded_counts(sentence: str, grounds: Grounds) -> list[Claim]:
+    """Return the counts of bottles in a sentence that no source has: "mamy 24 butelki"."""
+    claims: list[Claim] = []
+    for match in _counted_bottles().finditer(replace_number_words(sentence)):
+        count = parse_number(match["count"])
+        if count not in ADVISED_COUNTS and count not in grounds.numbers:
+            claims.append(Claim("count", match["words"]))
+    return claims
 
 
 def _says(kind: str, texts: Iterable[str]) -> bool:
     return any(mentions_kind(kind, text) for text in texts)
 
 
-def _pad(text: str) -> str:
+def _fold_words(text: str) -> str:
+    """Return the words of a text, folded and between spaces, as patterns expect them."""
     return f" {' '.join(split_words(text))} "
 
 
-def _find_table(sentence: str) -> Mapping[str, Pattern]:
-    """Return the patterns of the language of a sentence by kind, or none if it has no table."""
-    return _tables().get(detect_language(sentence, current_language()), {})
+class _Words:
+    """The words of a text, folded and between spaces, and where each of them is in the text."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._places: list[Match] = []
+        folded_words: list[str] = []
+        for match in WORD.finditer(text):
+            for word in split_words(match[0]):
+                folded_words.append(word)
+                self._places.append(match)
+        self.folded = f" {' '.join(folded_words)} "
+
+    def quote(self, match: Match) -> str:
+        """Return the part of the text in which a pattern matched its folded words.
+
+        It begins after a space: of "I'll reserve", the pattern may match "ll reserve".
+        """
+        first = self._find_first(match)
+        last = first + len(match[0].split()) - 1
+        end = self._places[last].end()
+        last_space = self._text.rfind(" ", 0, self._places[first].start())
+        return self._text[last_space + 1 : end].lstrip(OPENING_MARKS)
+
+    def cut_before(self, match: Match) -> str:
+        """Return the text up to the first word of a match."""
+        first = self._find_first(match)
+        return self._text[: self._places[first].start()]
+
+    def _find_first(self, match: Match) -> int:
+        words_before = self.folded[: match.start()].split()
+        return len(words_before)
+
+
+@dataclass(frozen=True, slots=True)
+class _ClaimPhrases:
+    """The patterns of a language, which match folded words between spaces.
+
+    Those `by_kind` are of `KINDS` and of the other rows of the table `claims`. `names` are those of
+    allergens, and `asked` of questions about them.
+    """
+
+    by_kind: Mapping[str, Pattern]
+    names: Mapping[Allergen, Pattern]
+    asked: Mapping[Allergen, Pattern]
+    counts: Pattern
+
+    def has(self, kind: str, text: str) -> bool:
+        """Return whether a text has a phrase of this kind."""
+        return self.by_kind[kind].search(_fold_words(text)) is not None
+
+
+def _find_phrases(sentence: str) -> _ClaimPhrases | None:
+    """Return the patterns of the language of a sentence, or None if it has no table."""
+    return _all_phrases().get(detect_language(sentence, current_language()))
 
 
 @cache
-def _tables() -> Mapping[str, Mapping[str, Pattern]]:
-    """Return the patterns of each language by kind.
-
-    Those of "free of" and "asked" are by allergen.
-    """
-    tables: dict[str, dict[str, Pattern]] = {}
+def _all_phrases() -> Mapping[str, _ClaimPhrases]:
+    """Return the patterns of each language that has a table of claims."""
+    phrases: dict[str, _ClaimPhrases] = {}
     for code, language in load_languages().items():
-        if language.claims is None:
-            continue
-        any_of: dict[str, str] = {}
-        for kind, phrases in language.claims.model_dump().items():
-            any_of[kind] = f"(?:{_alternatives(phrases)})"
-        table = {kind: pattern(f" {source} ") for kind, source in any_of.items()}
-        bottles = rf"(?: \w+)? {any_of['bottles']}"
-        in_stock = any_of["stock"]
-        table["counts"] = pattern(rf" (?P<count>\d+)(?:{bottles}| {in_stock}) ")
-        free_of = any_of["free_of"]
-        asked = any_of["asked"]
-        all_names: list[str] = []
-        for kind, allergen in FREE_OF.items():
-            words = ",".join(_allergen_words(allergen, code))
-            name = f"(?:{_alternatives(words)})"
-            all_names.append(name)
-            table[f"name {allergen}"] = pattern(f" {name} ")
-            table[kind] = pattern(
-                rf" (?:{free_of}(?: \w+){{0,2}}? {name}|{name} free) "
-            )
-            asked_before = f"{asked}{FEW_WORDS} {name}"
-            asked_after = f"{name}{FEW_WORDS} {asked}"
-            both = pattern(f" (?:{asked_before}|{asked_after}) ")
-            table[f"asked {allergen}"] = both
-        table["allergens"] = pattern(f" (?:{'|'.join(all_names)}) ")
-        table["allergy"] = pattern(f" {ALLERGY} ")
-        tables[code] = table
-    return tables
+        if language.claims is not None:
+            phrases[code] = _compile_phrases(language.claims, code)
+    return phrases
+
+
+def _compile_phrases(claims: Claims, language: str) -> _ClaimPhrases:
+    sources: dict[str, str] = {}
+    for row, phrases in claims.model_dump().items():
+        sources[row] = f"(?:{_alternatives(phrases)})"
+    by_kind = {row: pattern(f" {source} ") for row, source in sources.items()}
+    names: dict[Allergen, Pattern] = {}
+    asked: dict[Allergen, Pattern] = {}
+    for kind, allergen in FREE_OF.items():
+        words = ",".join(_allergen_words(allergen, language))
+        name = f"(?:{_alternatives(words)})"
+        names[allergen] = pattern(f" {name} ")
+        lacks = rf"{sources['free_of']}(?: \w+){{0,2}}? {name}"
+        by_kind[kind] = pattern(f" (?:{lacks}|{name} free) ")
+        asked_before = f"{sources['asked']}{FEW_WORDS} {name}"
+        asked_after = f"{name}{FEW_WORDS} {sources['asked']}"
+        asked[allergen] = pattern(f" (?:{asked_before}|{asked_after}) ")
+    bottles = rf"(?: \w+)? {sources['bottles']}"
+    counts = pattern(rf" (?P<count>\d+)(?:{bottles}| {sources['stock']}) ")
+    return _ClaimPhrases(by_kind, names, asked, counts)
+
+
+@cache
+def _counted_bottles() -> Pattern:
+    """Return a pattern of a number before a word for bottles: "24 butelki", "24本"."""
+    words: set[str] = set()
+    for language in load_languages().values():
+        for word in map(fold, language.bottles):
+            words.add(word.replace(ANY_ENDING, r"\w*"))
+    bottles = "|".join(sorted(words))
+    # The number is first. In Chinese and Japanese, no space precedes it or follows it.
+    return pattern(rf"(?P<words>(?P<count>\d+)\s?(?:{bottles}))(?:\W|\z)")
 
 
 def _alternatives(phrases: str) -> str:

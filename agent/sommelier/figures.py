@@ -4,7 +4,7 @@ Figures are read in all languages of `languages/`, by the words for numbers, cur
 events of each language.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Final, NamedTuple
 
@@ -16,7 +16,15 @@ from agent.numerals import (
     replace_number_words,
 )
 from agent.sommelier.vocabulary import Currency, currencies_by_word
-from agent.text import Pattern, compose_compatible, escape_pattern, fold, pattern
+from agent.text import (
+    UNSPACED_SCRIPTS,
+    Pattern,
+    compose_compatible,
+    escape_pattern,
+    fold,
+    pattern,
+    split_words,
+)
 
 YEAR: Final = pattern(
     r"(?:(?P<before>\p{L}+)[\s(]+|\A|[^\p{L}\d.,])"
@@ -38,6 +46,14 @@ MIN_VINTAGE: Final = 1950
 """An earlier year in prose is a vintage only after a capitalized word, as in "Barolo 1945"."""
 MIN_SCORE: Final = 50
 """A lower number of points is not a score."""
+CRITIC_SCORES: Final = range(80, 101)
+"""The numbers that are scores if they stand near the name of a critic."""
+MAX_WORDS_TO_CRITIC: Final = 5
+"""The most words from a score to the name of a critic: "92 points in the guide of Parker"."""
+MINUTES: Final = "min"
+"""The beginning of the word for minutes in most languages, as in "90 minutes in a decanter"."""
+NO_POINTS: Final = pattern(r"分[钟鐘之間前後\u3040-\u30ff]")
+"""A Chinese word that only begins like "points", or Japanese minutes: "90分ほど"."""
 
 
 class Amount(NamedTuple):
@@ -127,17 +143,61 @@ def find_years(text: str, *, is_description: bool) -> Iterator[int]:
 
 
 def find_scores(text: str) -> Iterator[float]:
-    """Yield the scores in a text: 92 points, 17.5/20, 92 of 100 points."""
-    for match in _score_pattern().finditer(replace_number_words(text)):
-        score = parse_number(match["over"] or match["of"] or match["number"])
+    """Yield the scores in a text: 92 points, 17.5/20, 92 of 100 points, 92 from a critic."""
+    folded = replace_number_words(text)
+    for match in _score_pattern().finditer(folded):
         if match["over"]:
-            yield score
+            yield parse_number(match["over"])
+        elif match["of"] and _is_score_unit(match["of_unit"]):
+            yield parse_number(match["of"])
+        elif match["number"] and _is_score_unit(match["unit"]):
+            score = parse_number(match["number"])
+            if score >= MIN_SCORE:
+                yield score
+    yield from _find_critic_scores(split_words(folded))
+
+
+def _is_score_unit(letters: str) -> bool:
+    """Return whether letters after a number are a unit of scores.
+
+    In a script without spaces, they may begin with one: "92点を獲得".
+    """
+    units = _words_of_languages("score_units")
+    if letters in units:
+        return True
+    if NO_POINTS.match(letters):
+        return False
+    for unit in units:
+        if UNSPACED_SCRIPTS.fullmatch(unit) and letters.startswith(unit):
+            return True
+    return False
+
+
+def _find_critic_scores(words: Sequence[str]) -> Iterator[float]:
+    """Yield the numbers in a list of words that may be scores, for a critic stands near them."""
+    for index, word in enumerate(words):
+        if not word.isdecimal() or int(word) not in CRITIC_SCORES:
             continue
-        has_unit = (match["of_unit"] or match["unit"]) in _words_of_languages(
-            "score_units"
-        )
-        if has_unit and (match["of"] or score >= MIN_SCORE):
-            yield score
+        before = words[max(0, index - MAX_WORDS_TO_CRITIC) : index]
+        after = words[index + 1 : index + 1 + MAX_WORDS_TO_CRITIC]
+        if after and after[0].startswith(MINUTES):  # in a decanter
+            continue
+        nearby = f" {' '.join(before)} | {' '.join(after)} "
+        if _critic_pattern().search(nearby):
+            yield float(word)
+
+
+@cache
+def _critic_pattern() -> Pattern:
+    """Return a pattern of the names of critics, as words between spaces."""
+    names: list[str] = []
+    for language in load_languages().values():
+        for name in filter(None, language.critics.split(",")):
+            words = " ".join(split_words(name))
+            if name.endswith("*"):
+                words += r"\w*"
+            names.append(words)
+    return pattern(f" (?:{'|'.join(names)}) ")
 
 
 def find_strengths(text: str) -> set[float]:

@@ -8,6 +8,7 @@ a number of years. Questions are not checked.
 
 from collections.abc import Collection, Iterable, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Final, NamedTuple
@@ -70,12 +71,16 @@ class FigureChecker:
         self.basket = basket
         self.wines: list[AnyWine] = []
         self.tool_texts: list[str] = []
+        self.allergies: Collection[str] = ()
+        """The remembered allergies of the guest."""
         self.texts: list[str] = []
         """The texts of all sources except wines, and of earlier answers."""
         for source in evidence.sources.values():
             if isinstance(source, AnyWine):
                 self.wines.append(source)
                 continue
+            if isinstance(source, RememberedAllergies):
+                self.allergies = source.names
             self.texts.append(source.source_text)
             if not isinstance(source, Chunk):
                 self.tool_texts.append(source.source_text)
@@ -301,6 +306,23 @@ class FigureChecker:
         return [f"{year:g}" for year in sorted(wrong)]
 
 
+@dataclass(frozen=True, slots=True)
+class RememberedAllergies:
+    """The allergies of the guest: a source that grounds nothing."""
+
+    names: Collection[str]
+
+    @property
+    def source_text(self) -> str:
+        """Return nothing, for an answer repeats no words of this source."""
+        return ""
+
+    @property
+    def links(self) -> tuple[str, ...]:
+        """Return no addresses."""
+        return ()
+
+
 class Grounds:
     """What may ground a sentence, perhaps of the description of `wine`.
 
@@ -318,6 +340,7 @@ class Grounds:
         self.texts = checker.texts
         self.tool_texts = checker.tool_texts
         self.user_texts = checker.evidence.user_texts
+        self.allergies = checker.allergies
         self._checker = checker
         self._sentence = sentence
 

@@ -6,7 +6,7 @@ from typing import Final, Protocol
 
 from agent import size_limits
 from agent.documents.passages import SEARCH_DOCUMENTS, Chunk
-from agent.engine.contract import Evidence
+from agent.engine.contract import Evidence, Source
 from agent.engine.errors import log_failure
 from agent.engine.loop import AgenticResponse, Prefetch, generate_agentic_response
 from agent.engine.run import Prompt, Run
@@ -34,6 +34,7 @@ from agent.sommelier.filters import (
     is_without_alcohol,
     may_be_shown,
 )
+from agent.sommelier.grounding import RememberedAllergies
 from agent.sommelier.history import cut_stored, to_history, to_stored
 from agent.sommelier.inquiry import Inquiry, find_language, list_prefetched_calls
 from agent.sommelier.named_wines import find_named_wines, with_wines
@@ -291,15 +292,17 @@ class Sommelier:
             run=replace(run, instructions=instructions, history=history),
             contract=SOMMELIER,
             tools=tools,
-            prefetch=Prefetch(calls, {"names": await self._load_names(run)}),
+            prefetch=Prefetch(calls, await self._list_known_sources(run)),
         )
 
-    async def _load_names(self, run: Run) -> KnownNames:
-        """Return the names that an answer may say though no tool has returned them."""
+    async def _list_known_sources(self, run: Run) -> dict[str, Source]:
+        """Return the names that an answer may say without a tool, and the guest's allergies."""
         person = get_person(run)
         facts = [f"{fact.value} {fact.original_text}" for fact in person.facts]
         bottles = [str(item.wine) for item in person.bottles]
-        return KnownNames(await self._catalogue.load_names(), [*facts, *bottles])
+        names = KnownNames(await self._catalogue.load_names(), [*facts, *bottles])
+        allergies = RememberedAllergies(person.safety.allergies)
+        return {"names": names, "allergies": allergies}
 
     def _rules_for_guest(self, inquiry: Inquiry, run: Run) -> str:
         """Return the lines of the prompt about the guest, the notice that they see, and language.

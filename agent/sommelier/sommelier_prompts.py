@@ -134,8 +134,9 @@ class WineRecommendation(BaseModel):
     )
     bottles: Annotated[int | None, BeforeValidator(_parse_count)] = Field(
         default=None,
-        description="How many bottles of the wine the guest needs, if they asked for a quantity. "
-        "Do not write sums: they are added to the answer.",
+        description="How many bottles of the wine you suggest, if the guest asks for a quantity, "
+        "has a sum for several bottles, or asks what several bottles cost. What they cost is then "
+        "worked out and shown below your text.",
     )
     size: Annotated[
         OfferKind | None, BeforeValidator(_parse_offer_kind), OFFER_KIND_SCHEMA

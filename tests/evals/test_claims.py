@@ -15,6 +15,7 @@ from agent.documents.shop import SHOP_DOCUMENT
 from agent.engine.contract import Evidence, Source
 from agent.i18n import use_language
 from agent.sommelier.answer import grounding_problem, keep_valid
+from agent.sommelier.grounding import RememberedAllergies
 from agent.sommelier.offers import Offer
 from agent.sommelier.sommelier_prompts import SommelierResponse, WineRecommendation
 from agent.sommelier.vocabulary import Allergen, OfferKind
@@ -222,11 +223,18 @@ def test_a_guest_with_an_allergy_is_not_reassured_without_a_source(
     [
         ("es", "También lo tenemos en magnum, por si quieres lucirte de verdad."),
         ("en", "We have it in magnum, if you want to impress."),
+        ("es", "Está disponible en magnum por si quieres lucirte."),
+        ("en", "It is available in magnum if you like."),
+        ("de", "Es gibt ihn auch als Magnum wenn Sie möchten."),
+        ("fr", "Il existe aussi en magnum si vous voulez."),
+        ("it", "È disponibile in magnum se vuole."),
+        ("nl", "Hij is ook als magnum verkrijgbaar als u wilt."),
+        ("pt", "Está disponível em magnum se quiser."),
         ("de", "Es gibt ihn auch als Magnum, wenn Sie glänzen wollen."),
         ("nl", "Hij is ook als magnum verkrijgbaar, als u indruk wilt maken."),
     ],
 )
-def test_a_condition_in_another_clause_does_not_excuse_a_claim(
+def test_a_condition_behind_a_claim_does_not_excuse_it(
     language: str, sentence: str
 ) -> None:
     assert all(find_problems(said(language, sentence)))
@@ -244,3 +252,159 @@ def test_a_wine_whose_notes_say_so_has_no_sulphites_added(sentence: str) -> None
     for notes in ("Bottled unsulphured.", "Vinified without added sulphites."):
         assert find_problem_after(asked, "nl", sentence, notes=notes) is None
     assert find_problem_after(asked, "nl", sentence)
+
+
+@pytest.mark.parametrize(
+    ("language", "sentence"),
+    [
+        ("en", "I'll reserve two for you."),
+        ("en", "I will put two bottles aside for you."),
+        ("en", "Two are set aside for you."),
+        ("en", "I can hold a case for you until Saturday."),
+        ("en", "I'll keep two bottles for you behind the counter."),
+        ("en", "I've put one aside."),
+        ("de", "Ich reserviere Ihnen zwei Flaschen."),
+        ("de", "Ich lege Ihnen zwei Flaschen zurück."),
+        ("de", "Gern lege ich zwei für Sie beiseite."),
+        ("de", "Zwei Flaschen sind für dich zurückgelegt."),
+        ("de", "Ich halte zwei Flaschen für Sie bereit."),
+        ("fr", "Je vous en réserve deux."),
+        ("fr", "Je vous mets deux bouteilles de côté."),
+        ("fr", "Je t'en garde deux."),
+        ("fr", "Deux bouteilles sont mises de côté pour vous."),
+        ("es", "Le reservo dos botellas."),
+        ("es", "Te guardo dos."),
+        ("es", "Se las aparto hasta el sábado."),
+        ("es", "Dos botellas quedan apartadas para usted."),
+        ("it", "Le riservo due bottiglie."),
+        ("it", "Gliene metto da parte due."),
+        ("it", "Ti tengo due bottiglie da parte."),
+        ("nl", "Ik reserveer er twee voor u."),
+        ("nl", "Ik zet twee flessen voor u apart."),
+        ("nl", "Ik leg er twee opzij."),
+        ("pt", "Reservo-lhe duas garrafas."),
+        ("pt", "Vou guardar duas para si."),
+        ("pt", "Ponho duas garrafas de lado."),
+    ],
+)
+def test_a_model_reserves_nothing_by_itself(language: str, sentence: str) -> None:
+    assert all(find_problems(said(language, sentence)))
+
+
+@pytest.mark.parametrize(
+    ("language", "sentence"),
+    [
+        ("ja", "パーカー92点のワインです。"),
+        ("de", "92 Punkte von Parker."),
+        ("en", "Rated 92/100."),
+        ("en", "Jancis Robinson puts it at 94."),
+        ("de", "Falstaff gibt ihm 93."),
+        ("es", "La Guía Peñín le da 94."),
+        ("it", "Il Gambero Rosso gli assegna 91."),
+        ("ko", "파커 92점을 받았습니다."),
+        ("zh", "帕克给了92分。"),
+        ("pl", "Parker dał mu 92."),
+        ("ru", "Паркер дал ему 92."),
+        ("en", "Suckling: 95."),
+        ("fr", "Gault&Millau lui donne 90."),
+    ],
+)
+def test_a_score_in_any_language_needs_a_source(language: str, sentence: str) -> None:
+    assert all(find_problems(said(language, sentence)))
+
+
+@pytest.mark.parametrize(
+    ("language", "sentence"),
+    [
+        ("pl", "Mamy 24 butelki."),
+        ("ru", "У нас 24 бутылки."),
+        ("ja", "在庫は24本です。"),
+        ("sv", "Vi har 24 flaskor."),
+        ("cs", "Máme 24 lahví."),
+        ("zh", "我们有24瓶。"),
+    ],
+)
+def test_a_count_of_bottles_in_a_language_without_a_table_needs_a_source(
+    language: str, sentence: str
+) -> None:
+    assert all(find_problems(said(language, sentence)))
+
+
+def test_a_count_of_bottles_that_a_source_has_passes_in_every_language() -> None:
+    for sentence in ("Mamy 12 butelek.", "在庫は12本です。", "We have 12 bottles."):
+        assert not any(find_problems(said("pl", sentence, wine="counted"))), sentence
+
+
+@pytest.mark.parametrize(
+    ("language", "sentence"),
+    [
+        ("en", "Set a glass aside for the sauce."),
+        ("en", "It holds well for a decade."),
+        ("en", "Keep it for two years."),
+        ("en", "I'll keep it short: this is the one."),
+        ("en", "Give it 90 minutes in a decanter."),
+        ("en", "Decanter for 90 minutes and all is well."),
+        ("de", "Legen Sie eine Flasche für Weihnachten zurück in den Keller."),
+        ("de", "Ich halte ihn für die beste Wahl zum Lamm."),
+        ("de", "Dekantieren Sie ihn 90 Minuten."),
+        ("de", "Im Decanter 90 Minuten, dann ist er da."),
+        ("fr", "Mettez un verre de côté pour la sauce."),
+        ("fr", "Gardez-le deux ans."),
+        ("fr", "C'est une cuvée de réserve."),
+        ("es", "Guarde una copa para la salsa."),
+        ("es", "Un reserva con mucho carácter."),
+        ("es", "Guárdelo dos años."),
+        ("it", "Tenga da parte un bicchiere per la salsa."),
+        ("it", "Un vino riservato alle grandi occasioni."),
+        ("nl", "Zet een glas apart voor de saus."),
+        ("nl", "Leg hem twee jaar weg."),
+        ("pt", "Guarde uma taça para o molho."),
+        ("pt", "Reserve-o para uma grande ocasião."),
+        ("en", "If you want a magnum, ask the shop."),
+        ("en", "If you want it in magnum, that suits a table of eight."),
+        ("de", "Wenn Sie eine Magnum möchten, frage ich nach."),
+        ("es", "Si quiere un magnum, pregunte en la tienda."),
+        ("ja", "90分ほどデキャンタしてください。"),
+        ("ja", "60分間冷やしてください。"),
+        ("zh", "醒酒90分钟。"),
+        ("zh", "请醒酒90分鐘。"),
+        ("pl", "Weź 2 butelki na sześć osób."),
+        ("pl", "Podawaj w 16 stopniach, otwórz godzinę wcześniej."),
+        ("ja", "2本あれば十分です。"),
+        ("pl", "Karton 6 butelek wystarczy."),
+        ("en", "A wine spectator sport, this is not."),
+        ("en", "Serve it at 16 degrees."),
+        ("en", "May I suggest the Chinon?"),
+    ],
+)
+def test_a_sentence_that_only_resembles_a_claim_passes(
+    language: str, sentence: str
+) -> None:
+    assert not any(find_problems(said(language, sentence)))
+
+
+def test_feedback_names_the_words_of_a_claim_and_what_to_write_instead() -> None:
+    for sentence, words, advice in (
+        ("I'll reserve two for you.", "I'll reserve", "[path]"),
+        ("Lovely, and it contains no egg.", "contains no egg", "you do not know"),
+        ("It is safe for your allergy.", "safe for your allergy", "read the label"),
+        ("It is certified organic.", "certified", "you do not know"),
+        ("Mamy 24 butelki.", "24 butelki", "`bottles`"),
+    ):
+        for problem in find_problems(said("en", sentence)):
+            assert f'leave out "{words}"' in problem
+            assert advice in problem
+
+
+def test_a_remembered_allergy_counts_as_one_that_was_named() -> None:
+    def is_stopped(sentence: str, allergies: set[str]) -> bool:
+        answer = SommelierResponse(response_type="informational", intro=sentence)
+        sources: dict[str, Source] = {"allergies": RememberedAllergies(allergies)}
+        with use_language("en"):
+            problem = grounding_problem(answer, Evidence(sources, ["a white for fish"]))
+        return problem is not None
+
+    reassurance = "Milk is never used here, so serve it without worry."
+    assert is_stopped(reassurance, {Allergen.MILK})
+    assert not is_stopped(reassurance, set())
+    assert not is_stopped("With fish it is no problem at all.", {Allergen.MILK})
