@@ -12,19 +12,27 @@ from agent.turn import CellarItem
 
 FIRST_COLUMNS: Final = ("number", "quantity")
 LAST_COLUMNS: Final = (
-    *("drink_from", "drink_until", "usually from", "usually until"),
-    *("size", "price", "currency", "place", "bought", "note"),
+    "drink_from",
+    "drink_until",
+    "usually from",
+    "usually until",
+    "size",
+    "price",
+    "currency",
+    "place",
+    "bought",
+    "note",
 )
 FORMULA_SIGNS: Final = ("=", "+", "-", "@", "\t")
-"""The signs with which a cell begins that a spreadsheet would compute."""
+"""A spreadsheet computes a cell that begins with one of these signs."""
 
 
 def to_csv(items: Sequence[CellarItem]) -> bytes:
     """Return the bottles in stock as CSV in UTF-8, with a byte order mark for spreadsheets."""
     file = io.StringIO()
     writer = csv.writer(file)
-    writer.writerow(_titles())
-    writer.writerows(_rows(items))
+    writer.writerow(_list_titles())
+    writer.writerows(_list_rows(items))
     return file.getvalue().encode("utf-8-sig")
 
 
@@ -34,8 +42,8 @@ def to_workbook(items: Sequence[CellarItem]) -> bytes:
 
     book = Workbook(write_only=True)
     sheet = book.create_sheet("Cellar")
-    sheet.append(_titles())
-    for row in _rows(items):
+    sheet.append(_list_titles())
+    for row in _list_rows(items):
         sheet.append(row)
     file = io.BytesIO()
     book.save(file)
@@ -43,10 +51,11 @@ def to_workbook(items: Sequence[CellarItem]) -> bytes:
 
 
 @cache
-def _wine_columns() -> tuple[str, ...]:
+def _list_wine_columns() -> tuple[str, ...]:
     """Return the exported fields of a wine, which are those kept in a cellar.
 
-    The price is in `LAST_COLUMNS`. The note there is the user's own, and not that of the wine.
+    The price is in `LAST_COLUMNS`. The note there is that of the user, so the wine's own notes are
+    left out.
     """
     columns = []
     for name, field in wine_fields().items():
@@ -55,20 +64,21 @@ def _wine_columns() -> tuple[str, ...]:
     return tuple(columns)
 
 
-def _titles() -> tuple[str, ...]:
-    return *FIRST_COLUMNS, *_wine_columns(), *LAST_COLUMNS
+def _list_titles() -> tuple[str, ...]:
+    return *FIRST_COLUMNS, *_list_wine_columns(), *LAST_COLUMNS
 
 
-def _rows(items: Sequence[CellarItem]) -> Iterator[list[str | int | float]]:
+def _list_rows(items: Sequence[CellarItem]) -> Iterator[list[str | int | float]]:
     for item in items_in_stock(items):
-        cells: list[Any] = [item.number, item.count]
-        for name in _wine_columns():
-            cells.append(item.wine.get(name, ""))
-        usual_first, usual_last = find_drinking_window(item) or ("", "")
+        values: list[Any] = [item.number, item.count]
+        for name in _list_wine_columns():
+            values.append(item.wine.get(name, ""))
+        window = find_drinking_window(item)
+        usual_first, usual_last = window or ("", "")
         size = ""
         if item.size_ml:
             size = f"{item.size_ml} ml"
-        cells += [
+        values += [
             item.drink_from or "",
             item.drink_until or "",
             usual_first,
@@ -80,11 +90,11 @@ def _rows(items: Sequence[CellarItem]) -> Iterator[list[str | int | float]]:
             item.bought,
             item.note,
         ]
-        yield [*map(_to_cell, cells)]
+        yield [_to_cell(value) for value in values]
 
 
 def _to_cell(value: Any) -> str | int | float:
-    """Return a value as a cell. The values of a list are separated as imports read them."""
+    """Return a value as a cell. A list becomes one text, separated as imports read it."""
     if isinstance(value, list | tuple):
         value = "; ".join(value)
     return harmless_cell(value)

@@ -24,7 +24,7 @@ from agent.turn import CellarItem
 Size = Literal["half", "bottle", "magnum", "large"]
 
 SOON_YEARS: Final = 1
-"""A wine whose best years end within this number of years should be drunk soon."""
+"""A wine should be drunk soon if its best years end this year or within so many years."""
 STATE_ORDER: Final[Mapping[DrinkingState, int]] = {
     "ready": 0,
     "late": 1,
@@ -38,32 +38,37 @@ SIZES_ML: Final[Mapping[Size, range]] = {
     "large": range(1_501, 100_001),
 }
 BLEND: Final = "Blend"
+"""The end of a name that is no grape, such as "Red Blend"."""
 MAX_CACHED_TEXTS: Final = 20_000
 MAX_CACHED_CELLARS: Final = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexedItem:
-    """An item in stock, with its state in a year and its texts, normalized and between spaces."""
+    """An item in stock, with its state in a year and its texts.
+
+    The texts are normalized and have a space before and after them, so that whole words can be
+    found in them.
+    """
 
     item: CellarItem
     window: Window | None
     state: DrinkingState
     is_due_soon: bool
-    """True if it is ready, and its best years end this year or in `SOON_YEARS`."""
+    """Whether the wine is ready, and its best years end within `SOON_YEARS`."""
     style: str
     """The style of the wine, or its colour if that is unknown."""
     size_ml: int
     euros: float | None
     """The price of a bottle."""
     words: str
-    """The words by which a user may name it, without plural endings."""
+    """The words by which a user may name the wine, without plural endings."""
     key: str
     place: str
     grapes: frozenset[str]
     country: str
     origin: tuple[str, ...]
-    """The texts in which its region may be named."""
+    """The texts in which the region of the wine may be named."""
 
     @property
     def state_order(self) -> int:
@@ -92,41 +97,42 @@ class _Cellar:
 def index_cellar(items: Sequence[CellarItem], year: int) -> Sequence[IndexedItem]:
     """Return the items in stock, prepared for searches in a year, the readiest first."""
     if isinstance(items, tuple):
-        return _index_kept(_Cellar(items), year)
+        return _index_cached(_Cellar(items), year)
     return _index(items, year)
 
 
 @lru_cache(MAX_CACHED_CELLARS)
-def _index_kept(cellar: _Cellar, year: int) -> Sequence[IndexedItem]:
+def _index_cached(cellar: _Cellar, year: int) -> Sequence[IndexedItem]:
     return _index(cellar.items, year)
 
 
 def _index(items: Iterable[CellarItem], year: int) -> Sequence[IndexedItem]:
-    indexed = [_index_item(item, year) for item in items_in_stock(items)]
-    indexed.sort(key=_readiness_rank)
-    return tuple(indexed)
+    indexed_items = [_index_item(item, year) for item in items_in_stock(items)]
+    return tuple(sorted(indexed_items, key=_rank_readiness))
 
 
-def _readiness_rank(found: IndexedItem) -> tuple[int, int, int]:
+def _rank_readiness(indexed: IndexedItem) -> tuple[int, int, int]:
     """Return the state, the year that decides within a state, and the number of an item."""
-    first, last = found.window or (0, 0)
-    match found.state:
+    first, last = indexed.window or (0, 0)
+    match indexed.state:
         case "young":
             year = first
         case "late":
-            year = (
-                -last
-            )  # the wine that has been past its best for the shortest time comes first
+            # The wine that has been past its best for the shortest time comes first.
+            year = -last
         case _:
             year = last
-    return found.state_order, year, found.item.number
+    return indexed.state_order, year, indexed.item.number
 
 
 def _index_item(item: CellarItem, year: int) -> IndexedItem:
     wine = item.wine
     window = find_drinking_window(item)
     state = state_of_window(window, year)
-    ends_soon = window is not None and window[1] <= year + SOON_YEARS
+    is_due_soon = False
+    if window is not None and state == "ready":
+        _, last = window
+        is_due_soon = last <= year + SOON_YEARS
     key = _pad(item.key)
     region = _pad(wine.get("region", ""))
     appellation = _pad(wine.get("appellation", ""))
@@ -134,7 +140,7 @@ def _index_item(item: CellarItem, year: int) -> IndexedItem:
         item=item,
         window=window,
         state=state,
-        is_due_soon=state == "ready" and ends_soon,
+        is_due_soon=is_due_soon,
         style=wine.get("style") or wine.get("colour") or "",
         size_ml=item.size_ml or USUAL_SIZE_ML,
         euros=_read_euros(wine),
@@ -142,7 +148,7 @@ def _index_item(item: CellarItem, year: int) -> IndexedItem:
         key=key,
         place=_pad(item.place),
         grapes=_read_grapes(wine),
-        country=_canonical_country(wine.get("country", "")),
+        country=_find_canonical_country(wine.get("country", "")),
         origin=(region, appellation, key),
     )
 
@@ -152,7 +158,7 @@ def _read_grapes(wine: Mapping[str, Any]) -> frozenset[str]:
     grapes = set()
     for name in wine.get("grapes", ()):
         if not name.endswith(BLEND):
-            grapes.add(_canonical_grape(name))
+            grapes.add(_find_canonical_grape(name))
     return frozenset(grapes)
 
 
@@ -160,10 +166,12 @@ def _read_euros(wine: Mapping[str, Any]) -> float | None:
     price = wine.get("price")
     if price is None:
         return None
-    return to_euros(price, Currency(wine.get("currency", Currency.EUR)))
+    currency = Currency(wine.get("currency", Currency.EUR))
+    return to_euros(price, currency)
 
 
 def _fold_words(item: CellarItem) -> str:
+    """Return the words by which a user may name an item, without plural endings."""
     wine = item.wine
     texts = [item.key, *wine.get("grapes", ()), size_word(item)]
     for field in ("region", "appellation", "country", "style"):
@@ -173,7 +181,7 @@ def _fold_words(item: CellarItem) -> str:
 
 def size_word(item: CellarItem) -> Size | Literal[""]:
     """Return the name of an unusual size of bottles, or "" for the usual size."""
-    if item.size_ml is None:  # a range would be searched from end to end for it
+    if item.size_ml is None:  # a range would compare each of its numbers with None
         return ""
     for name, sizes in SIZES_ML.items():
         if item.size_ml in sizes and name != "bottle":
@@ -183,20 +191,23 @@ def size_word(item: CellarItem) -> Size | Literal[""]:
 
 @lru_cache(MAX_CACHED_TEXTS)
 def _pad(text: str) -> str:
+    """Return a normalized text between spaces."""
     return f" {normalize(text)} "
 
 
 @lru_cache(MAX_CACHED_TEXTS)
 def _fold(text: str) -> str:
-    words = map(strip_plural, normalize(text).split())
-    return f" {' '.join(words)} "
+    """Return a normalized text without plural endings, between spaces."""
+    words = normalize(text).split()
+    singular_words = " ".join(map(strip_plural, words))
+    return f" {singular_words} "
 
 
 @lru_cache(MAX_CACHED_TEXTS)
-def _canonical_grape(name: str) -> str:
+def _find_canonical_grape(name: str) -> str:
     return canonical_name("grapes", name)
 
 
 @lru_cache(MAX_CACHED_TEXTS)
-def _canonical_country(name: str) -> str:
+def _find_canonical_country(name: str) -> str:
     return canonical_name("countries", name)

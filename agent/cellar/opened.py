@@ -28,7 +28,7 @@ _RATING: Final = pattern(
 
 
 def read_opened(items: Sequence[CellarItem], line: str) -> tuple[Removal, str, str]:
-    """Return the bottles that were opened according to a line, the rating and the note.
+    """Return the bottles that were opened according to a line, their rating and a note.
 
     A number that stands alone, or before a rating or a note, is the number of an item. If a name
     follows, as in "2 Barolo", the number may also be a count. Then both items may be meant.
@@ -40,13 +40,15 @@ def read_opened(items: Sequence[CellarItem], line: str) -> tuple[Removal, str, s
     item = find_item_by_id(items, number)
     if item is None:
         return named, "", ""
-    may_be_name = bool(rest) and not line.startswith(NUMBER_SIGN)
-    if may_be_name and isinstance(named, Found | TooFew):
-        other = replace(named.item, count=abs(named.item.count))
-        if other.key != item.key:
-            return Unclear((item, other)), "", ""
+    may_be_count = bool(rest) and not line.startswith(NUMBER_SIGN)
+    if may_be_count and isinstance(named, Found | TooFew):
+        # The count of bottles that were found is negative.
+        named_item = replace(named.item, count=abs(named.item.count))
+        if named_item.key != item.key:
+            return Unclear((item, named_item)), "", ""
     rating, note = _split_rating(rest)
-    return Found(replace(item, count=-1)), rating, note
+    opened = replace(item, count=-1)
+    return Found(opened), rating, note
 
 
 def _split_number(line: str) -> tuple[str, str]:
@@ -54,7 +56,8 @@ def _split_number(line: str) -> tuple[str, str]:
     match = _NUMBER.search(line)
     if match is None:
         return "", line
-    return match[1], (match[2] or "").strip()
+    rest = match[2] or ""
+    return match[1], rest.strip()
 
 
 def _split_rating(text: str) -> tuple[str, str]:
@@ -62,8 +65,9 @@ def _split_rating(text: str) -> tuple[str, str]:
     match = _RATING.search(text)
     if match is None:
         return "", text[:MAX_NOTE_CHARS]
-    note = (match[2] or "").strip()
-    return match[1].strip(), note[:MAX_NOTE_CHARS]
+    rest = match[2] or ""
+    note = rest.strip()[:MAX_NOTE_CHARS]
+    return match[1].strip(), note
 
 
 def open_bottle(
@@ -87,9 +91,10 @@ def attach_note(
     number, rest = _split_number(line.strip())
     rating, note = _split_rating(rest)
     keys = {item.key for item in items if str(item.number) == number}
-    for drink in drinks:
+    for drink in drinks:  # the last opened bottle comes first
         if drink.key in keys:
             rating = rating or drink.rating
             note = note or drink.note
-            return drink, replace(drink, rating=rating, note=note)
+            rated = replace(drink, rating=rating, note=note)
+            return drink, rated
     return None

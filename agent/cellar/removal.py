@@ -64,19 +64,21 @@ Removal = Found | TooFew | Unclear | NotFound
 
 
 def parse_removal(text: str) -> tuple[int, str]:
-    """Return the count and the name in a text like "2 Barolo 2016"; the count is 1 by default."""
+    """Return the count and the name in a text like "2 Barolo 2016". Without a count it is 1."""
     text = text.strip()
     counted = _COUNTED.fullmatch(text)
     if counted is None:
         return 1, text
-    return int(counted[1]), counted[2]
+    count = int(counted[1])
+    name = counted[2]
+    return count, name
 
 
 def find_item_to_remove(items: Sequence[CellarItem], name: str, count: int) -> Removal:
     """Return the removal of `count` bottles of the wine that `name` means, or why there is none.
 
     `name` is the id of an item, or words of its label. Exactly one item must fit all of the words.
-    At least one word must be in its producer or name. If its vintage is known, a year must be that.
+    At least one word must be in its producer or name. A year must be its vintage, if that is known.
     """
     name = name[: 2 * MAX_NAME_CHARS].strip()
     candidates, is_sure = _find_candidates(items, name)
@@ -99,21 +101,23 @@ def _find_candidates(
         if item is None:
             return [], True
         return [item], True
-    written = _WrittenName.parse(name)
+    written_name = _WrittenName.parse(name)
     labelled = []
     fitting = []
     similar = []
     for item in items_in_stock(items):
         wine = to_wine(item)
-        if not written.may_mean(wine):
+        if not written_name.may_mean(wine):
             continue
         similar.append(item)
-        if written.is_label_of(wine):
+        if written_name.is_label_of(wine):
             labelled.append(item)
-        if written.fits(wine, size_word(item)):
+        if written_name.fits(wine, size_word(item)):
             fitting.append(item)
-    if labelled or fitting:
-        return labelled or fitting, True
+    if labelled:
+        return labelled, True
+    if fitting:
+        return fitting, True
     return similar, False
 
 
@@ -127,14 +131,18 @@ class _WrittenName:
 
     @classmethod
     def parse(cls, text: str) -> "_WrittenName":
-        years = frozenset(int(word) for word in split_words(text) if _is_year(word))
-        return cls(identifying_words(text), years)
+        years = set()
+        for word in split_words(text):
+            if _is_year(word):
+                years.add(int(word))
+        return cls(identifying_words(text), frozenset(years))
 
     def may_mean(self, wine: Wine) -> bool:
-        """Return whether a word is in the wine's producer or name, and the year is its vintage."""
-        if self.years and wine.vintage is not None and wine.vintage not in self.years:
+        """Return whether a word is in the wine's producer or name, and no other year is named."""
+        is_year_known = bool(self.years) and wine.vintage is not None
+        if is_year_known and wine.vintage not in self.years:
             return False
-        return not self.words.isdisjoint(_name_words(wine))
+        return not self.words.isdisjoint(_list_name_words(wine))
 
     def fits(self, wine: Wine, size: str) -> bool:
         """Return whether all words are in the name of the wine or in other facts about it."""
@@ -148,18 +156,19 @@ class _WrittenName:
             size,
         )
         other_words = identifying_words(" ".join(facts))
-        return self.words <= _name_words(wine) | other_words
+        all_words = _list_name_words(wine) | other_words
+        return self.words <= all_words
 
     def is_label_of(self, wine: Wine) -> bool:
         """Return whether this is the whole label of the wine, with its vintage if it has one."""
-        if self.words != _name_words(wine):
+        if self.words != _list_name_words(wine):
             return False
         if wine.vintage is None:
             return not self.years
         return self.years == {wine.vintage}
 
 
-def _name_words(wine: Wine) -> frozenset[str]:
+def _list_name_words(wine: Wine) -> frozenset[str]:
     return identifying_words(f"{wine.producer} {wine.name}")
 
 
@@ -173,7 +182,7 @@ def identifying_words(text: str) -> frozenset[str]:
         singular = strip_plural(word)
         if len(singular) >= MIN_WORD_CHARS and not _is_year(word):
             words.add(singular)
-    return frozenset(words - _ignored_words())
+    return frozenset(words - _load_ignored_words())
 
 
 def _is_year(word: str) -> bool:
@@ -181,6 +190,8 @@ def _is_year(word: str) -> bool:
 
 
 @cache
-def _ignored_words() -> frozenset[str]:
-    words = split_words(" ".join(all_common_words()))
-    return load_grammar().label_words.union(map(strip_plural, words))
+def _load_ignored_words() -> frozenset[str]:
+    """Return the generic words of labels and the common words, without plural endings."""
+    common_words = split_words(" ".join(all_common_words()))
+    singular_words = map(strip_plural, common_words)
+    return load_grammar().label_words.union(singular_words)

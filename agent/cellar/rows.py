@@ -1,7 +1,7 @@
 """Rows of a cellar: short ones for a model, and lines of Markdown for the user."""
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -47,10 +47,10 @@ def fit_rows(
 ) -> tuple[dict[str, Any], int]:
     """Return the content of a result with as many whole rows as fit, and their number."""
     room = MAX_MODEL_CHARS - RESERVED_CHARS
-    room -= len(json.dumps(content, ensure_ascii=False))
+    room -= _count_json_chars(content)
     shown = []
     for row in rows:
-        room -= len(json.dumps(row, ensure_ascii=False)) + 1
+        room -= _count_json_chars(row) + 1  # a comma follows
         if room < 0:
             break
         shown.append(row)
@@ -61,27 +61,27 @@ def fit_rows(
     return content, len(shown)
 
 
-def describe_row(found: IndexedItem, *, is_noted: bool = False) -> str:
+def _count_json_chars(value: object) -> int:
+    return len(json.dumps(value, ensure_ascii=False))
+
+
+def describe_row(indexed: IndexedItem, *, is_noted: bool = False) -> str:
     """Return a row of `COLUMNS` for a model, of about 100 characters, without empty cells."""
-    item = found.item
+    item = indexed.item
     wine = item.wine
-    title = wine["name"]
-    producer = wine.get("producer", "")
-    if producer not in title:
-        title = f"{producer} {title}"
-    label = title[:MAX_ROW_NAME_CHARS]
+    origin = wine.get("appellation") or wine.get("region") or wine.get("country", "")
     cells = [
         f"{CELLAR_PREFIX}{item.number}",
-        f"{item.count}",
-        f"{label} {wine.get('vintage') or ''}".strip(),
+        str(item.count),
+        _shorten_label(wine),
         wine.get("style", ""),
-        wine.get("appellation") or wine.get("region") or wine.get("country", ""),
+        origin,
     ]
     price = wine.get("price")
     if price is not None:
         currency = Currency(wine.get("currency", "EUR"))
         cells.append(format_money_for_model(price, currency))
-    cells.append(_years_for_model(found))
+    cells.append(_format_years_for_model(indexed))
     if item.size_ml:
         cells.append(f"{item.size_ml} ml")
     cells.append(item.place[:MAX_ROW_PLACE_CHARS])
@@ -90,14 +90,25 @@ def describe_row(found: IndexedItem, *, is_noted: bool = False) -> str:
     return " | ".join(filter(None, cells))
 
 
-def _years_for_model(found: IndexedItem) -> str:
+def _shorten_label(wine: Mapping[str, Any]) -> str:
+    """Return the producer, the name and the vintage, the first two cut to 60 characters."""
+    title = wine["name"]
+    producer = wine.get("producer", "")
+    if producer not in title:
+        title = f"{producer} {title}"
+    title = title[:MAX_ROW_NAME_CHARS]
+    vintage = wine.get("vintage") or ""
+    return f"{title} {vintage}".strip()
+
+
+def _format_years_for_model(indexed: IndexedItem) -> str:
     """Return the state and the best years, such as `now 2023-2041`, or "" if unknown."""
-    if found.window is None:
+    if indexed.window is None:
         return ""
-    state = STATES_FOR_MODEL[found.state]
-    if found.is_due_soon:
+    state = STATES_FOR_MODEL[indexed.state]
+    if indexed.is_due_soon:
         state = "soon"
-    first, last = found.window
+    first, last = indexed.window
     return f"{state} {first}-{last}"
 
 
@@ -123,7 +134,9 @@ def format_drinks(drinks: Iterable[Drink]) -> str:
     for drink in drinks:
         label = escape(to_drunk_wine(drink).label)
         parts = [format_date(drink.at.date()), f"**{label}**"]
-        parts += map(escape, filter(None, (drink.rating, drink.note)))
+        for opinion in (drink.rating, drink.note):
+            if opinion:
+                parts.append(escape(opinion))
         lines.append(" · ".join(parts))
     return "\n".join(lines)
 
@@ -131,7 +144,7 @@ def format_drinks(drinks: Iterable[Drink]) -> str:
 def format_drunk(drinks: Sequence[Drink], cellar: Iterable[CellarItem]) -> str:
     """Return the sentence that confirms opened bottles, or "" if there are none.
 
-    It says how to add an opinion of the first bottle, by the number of its wine.
+    The sentence says how to add an opinion of the first bottle, by the number of its wine.
     """
     if not drinks:
         return ""
@@ -159,14 +172,15 @@ def format_items(
     """Return a heading and a line of Markdown for each item, up to a limit."""
     listed = list(items)
     lines = [format_item(item, year) for item in listed[:limit]]
-    if len(listed) > limit:
-        lines.append(translate("cellar_more", count=len(listed) - limit))
+    hidden_count = len(listed) - limit
+    if hidden_count > 0:
+        lines.append(translate("cellar_more", count=hidden_count))
     return "\n".join([heading, *lines])
 
 
 def format_item(item: CellarItem, year: int) -> str:
     """Return the count of an item, its wine, size, price, best years, place, note and number."""
-    parts = [*_item_parts(item, year)]
+    parts = list(_list_item_parts(item, year))
     if item.note:
         parts.append(translate("memory_note", what=escape(item.note)))
     if item.number:
@@ -174,7 +188,8 @@ def format_item(item: CellarItem, year: int) -> str:
     return " · ".join(parts)
 
 
-def _item_parts(item: CellarItem, year: int) -> Iterator[str]:
+def _list_item_parts(item: CellarItem, year: int) -> Iterator[str]:
+    """Yield the count and the wine, its size, price, best years and place."""
     wine = to_wine(item)
     name = f"**{escape(wine.label)}**"
     if not item.count:
@@ -185,15 +200,16 @@ def _item_parts(item: CellarItem, year: int) -> Iterator[str]:
     if item.size_ml and item.size_ml != USUAL_SIZE_ML:
         yield format_size(item)
     if wine.price is not None:
-        yield translate("cellar_each", price=format_money(wine.price, wine.currency))
+        price = format_money(wine.price, wine.currency)
+        yield translate("cellar_each", price=price)
     window = find_drinking_window(item)
     if window is not None:
         first, last = window
         state = state_of_window(window, year)
-        limit = last
+        shown_year = last
         if state == "young":
-            limit = first
-        yield translate(f"cellar_{state}", year=str(limit))
+            shown_year = first
+        yield translate(f"cellar_{state}", year=str(shown_year))
     if item.place:
         yield escape(item.place)
 

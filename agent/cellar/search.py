@@ -64,7 +64,7 @@ class CellarQuery(StrictModel):
 
 
 def search_cellar(
-    indexed: Sequence[IndexedItem], query: CellarQuery, pairing: Pairing | None = None
+    items: Sequence[IndexedItem], query: CellarQuery, pairing: Pairing | None = None
 ) -> list[IndexedItem]:
     """Return the items that meet all filters of a query.
 
@@ -76,9 +76,9 @@ def search_cellar(
     """
     if pairing is None:
         pairing = find_pairing(query.foods)
-    found = [*indexed]
-    for is_met in _build_filters(query, pairing):
-        found = [entry for entry in found if is_met(entry)]
+    found = list(items)
+    for meets_filter in _build_filters(query, pairing):
+        found = list(filter(meets_filter, found))
     if query.text:
         found = select_named(found, normalize(query.text).split())
     if pairing:
@@ -87,29 +87,28 @@ def search_cellar(
 
 
 def _sort_by_pairing(
-    found: list[IndexedItem], pairing: Pairing, foods: Sequence[str]
+    items: list[IndexedItem], pairing: Pairing, foods: Sequence[str]
 ) -> None:
     """Put the items of each state that suit a pairing best before the others of that state."""
 
-    def rank(entry: IndexedItem) -> tuple[int, int]:
-        points = _count_points(entry.item, pairing, foods)
-        return entry.state_order, -points
+    def rank(indexed: IndexedItem) -> tuple[int, int]:
+        points = _count_points(indexed.item, pairing, foods)
+        return indexed.state_order, -points
 
-    found.sort(key=rank)
+    items.sort(key=rank)
 
 
 def find_pairing(foods: Sequence[str]) -> Pairing:
     """Return the pairing of the first of some foods that has one, or an empty pairing."""
-    pairings = load_pairings()
+    names = _load_pairing_names()
     for food in foods:
-        name = _pairing_names().get(food)
-        if name is not None:
-            return pairings[name]
+        if food in names:
+            return load_pairings()[names[food]]
     return {}
 
 
 @lru_cache(1)
-def _pairing_names() -> Mapping[str, str]:
+def _load_pairing_names() -> Mapping[str, str]:
     """Return the name of the pairing of each food.
 
     A food without a pairing of its own has that of the first dish in which it is the main food.
@@ -124,37 +123,34 @@ def _pairing_names() -> Mapping[str, str]:
 
 
 def select_named(
-    indexed: Sequence[IndexedItem], words: Iterable[str]
+    items: Sequence[IndexedItem], words: Iterable[str]
 ) -> list[IndexedItem]:
     """Return the items that have the most of some normalized words, or none if no item has any."""
-    wanted = [f" {strip_plural(word)} " for word in words]
-    best = 1
+    padded_words = [f" {strip_plural(word)} " for word in words]
+    highest_count = 1
     selected: list[IndexedItem] = []
-    for entry in indexed:
-        count = 0
-        for word in wanted:
-            if word in entry.words:
-                count += 1
-        if count > best:
-            best = count
+    for indexed in items:
+        count = sum(word in indexed.words for word in padded_words)
+        if count > highest_count:
+            highest_count = count
             selected = []
-        if count == best:
-            selected.append(entry)
+        if count == highest_count:
+            selected.append(indexed)
     return selected
 
 
 def find_drinks(drinks: Sequence[Drink], text: str) -> list[Drink]:
     """Return the opened bottles whose wines a text names, or all if the text is empty."""
     if not text:
-        return [*drinks]
+        return list(drinks)
     # Names are looked for in indexed items. The index leaves out items without bottles, so each
     # item has one; the year only decides on readiness, which is not asked here.
-    items = {}
+    by_key = {}
     for drink in drinks:
-        items[drink.key] = CellarItem(key=drink.key, wine=drink.wine, count=1)
-    indexed = index_cellar([*items.values()], year=0)
-    named = select_named(indexed, normalize(text).split())
-    named_keys = {entry.item.key for entry in named}
+        by_key[drink.key] = CellarItem(key=drink.key, wine=drink.wine, count=1)
+    indexed_items = index_cellar(list(by_key.values()), year=0)
+    named = select_named(indexed_items, normalize(text).split())
+    named_keys = {indexed.item.key for indexed in named}
     return [drink for drink in drinks if drink.key in named_keys]
 
 
@@ -165,15 +161,15 @@ def _build_filters(query: CellarQuery, pairing: Pairing) -> list[ItemFilter]:
     if query.readiness:
         filters.append(_READINESS_FILTERS[query.readiness])
     if styles:
-        filters.append(lambda entry: entry.style in styles)
+        filters.append(lambda indexed: indexed.style in styles)
     if query.size:
         sizes = SIZES_ML[query.size]
-        filters.append(lambda entry: entry.size_ml in sizes)
+        filters.append(lambda indexed: indexed.size_ml in sizes)
     if query.min_price is not None or query.max_price is not None:
         filters.append(_filter_by_price(query))
     if query.place:
         place = f" {normalize(query.place)} "
-        filters.append(lambda entry: place in entry.place)
+        filters.append(lambda indexed: place in indexed.place)
     if query.grapes:
         filters.append(_filter_by_grapes(query.grapes))
     if query.regions:
@@ -182,22 +178,24 @@ def _build_filters(query: CellarQuery, pairing: Pairing) -> list[ItemFilter]:
 
 
 _READINESS_FILTERS: Final[Mapping[Readiness, ItemFilter]] = {
-    "now": lambda entry: entry.state == "ready",
-    "soon": lambda entry: entry.is_due_soon,
-    "past": lambda entry: entry.state == "late",
-    "wait": lambda entry: entry.state == "young",
+    "now": lambda indexed: indexed.state == "ready",
+    "soon": lambda indexed: indexed.is_due_soon,
+    "past": lambda indexed: indexed.state == "late",
+    "wait": lambda indexed: indexed.state == "young",
 }
 """The filter for each readiness. An item whose best years are unknown meets none of them."""
 
 
 def _filter_by_price(query: CellarQuery) -> ItemFilter:
     """Return a filter for wines whose price is known and within the limits of a query."""
-    low, high = query.min_price or 0, query.max_price
+    min_price = query.min_price or 0
+    max_price = query.max_price
 
-    def is_within_limits(entry: IndexedItem) -> bool:
-        if entry.euros is None or entry.euros < low:
+    def is_within_limits(indexed: IndexedItem) -> bool:
+        price = indexed.euros
+        if price is None or price < min_price:
             return False
-        return high is None or entry.euros <= high
+        return max_price is None or price <= max_price
 
     return is_within_limits
 
@@ -208,12 +206,12 @@ def _filter_by_grapes(names: Sequence[str]) -> ItemFilter:
     A wine whose grapes are unknown meets it if its name has the name of one of the grapes.
     """
     grapes = {canonical_name("grapes", name) for name in names}
-    phrases = _all_synonyms("grapes", names)
+    phrases = _list_synonyms("grapes", names)
 
-    def has_grape(entry: IndexedItem) -> bool:
-        if entry.grapes:
-            return not entry.grapes.isdisjoint(grapes)
-        return _has_phrase(entry.key, phrases)
+    def has_grape(indexed: IndexedItem) -> bool:
+        if indexed.grapes:
+            return not indexed.grapes.isdisjoint(grapes)
+        return _has_phrase(indexed.key, phrases)
 
     return has_grape
 
@@ -224,17 +222,17 @@ def _filter_by_regions(names: Sequence[str]) -> ItemFilter:
     A wine meets it also if its own name has the name of one of the regions.
     """
     countries = {canonical_name("countries", name) for name in names}
-    phrases = _all_synonyms("regions", names)
+    phrases = _list_synonyms("regions", names)
 
-    def is_from_region(entry: IndexedItem) -> bool:
-        if entry.country in countries:
+    def is_from_region(indexed: IndexedItem) -> bool:
+        if indexed.country in countries:
             return True
-        return any(_has_phrase(text, phrases) for text in entry.origin)
+        return any(_has_phrase(text, phrases) for text in indexed.origin)
 
     return is_from_region
 
 
-def _all_synonyms(kind: NameKind, names: Sequence[str]) -> list[str]:
+def _list_synonyms(kind: NameKind, names: Sequence[str]) -> list[str]:
     """Return all names of some grapes or regions, each with a space before and after."""
     phrases: list[str] = []
     for name in names:

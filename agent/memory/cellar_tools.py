@@ -4,6 +4,7 @@ In texts for the model, the user is "the guest".
 """
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Annotated, Final, Literal, Self
@@ -62,6 +63,10 @@ OWN_CELLAR_LINE: Final = (
     'own_cellar if the guest asks about their own wines ("which of mine goes with duck?"). If '
     "they ask what to drink tonight, search with both own_cellar and search_wines; name their own "
     "bottle first if one fits, and say that it is theirs."
+)
+NO_SUCH_BOTTLES: Final = (
+    "the guest's cellar holds no such bottles that they may drink; search without a filter, or "
+    "search_wines for wines for sale"
 )
 MIN_NAME_CHARS: Final = 2
 MAX_RATING_CHARS: Final = 10
@@ -170,7 +175,8 @@ def _find_addition(arguments: CellarArguments, person: Person) -> CellarItem:
         ToolError: the wine is named by an id that is not in the cellar.
     """
     if not arguments.wine_id:
-        return to_cellar_item(_named_wine(arguments), arguments.count)
+        wine = _guess_named_wine(arguments)
+        return to_cellar_item(wine, arguments.count)
     owned = find_item_by_id(person.bottles, arguments.wine_id)
     if owned is None:
         raise ToolError("the guest owns no wine with this wine_id; add it by its name")
@@ -180,13 +186,17 @@ def _find_addition(arguments: CellarArguments, person: Person) -> CellarItem:
     return replace(owned, count=arguments.count, wine=fields)
 
 
-def _named_wine(arguments: CellarArguments) -> Wine:
+def _guess_named_wine(arguments: CellarArguments) -> Wine:
     """Return the wine that the arguments name and describe."""
-    stated = arguments.model_dump(
+    stated_facts = arguments.model_dump(
         include={"grapes", "region", "country"}, exclude_defaults=True
     )
     return guess_wine(
-        arguments.label, arguments.price, arguments.currency, arguments.style, **stated
+        arguments.label,
+        arguments.price,
+        arguments.currency,
+        arguments.style,
+        **stated_facts,
     )
 
 
@@ -205,10 +215,12 @@ async def own_cellar(query: CellarQuery, run: Run) -> ToolOutput:
     else:
         found = await asyncio.to_thread(_find_own, query, person)
     if not found:
-        message = "the guest's cellar holds no such bottles that they may drink"
-        raise ToolError(
-            f"{message}; search without a filter, or search_wines for wines for sale"
-        )
+        raise ToolError(NO_SUCH_BOTTLES)
+    return _describe_found(found, person)
+
+
+def _describe_found(found: Sequence[IndexedItem], person: Person) -> ToolOutput:
+    """Return the rows of the found items that fit into a result, with their wines as evidence."""
     is_noted = len(found) <= MAX_NOTED_ROWS
     rows = [describe_row(indexed, is_noted=is_noted) for indexed in found[:MAX_ROWS]]
     # `fit_rows` only counts the rows that cannot fit, so they stay empty.
@@ -229,7 +241,8 @@ async def own_cellar(query: CellarQuery, run: Run) -> ToolOutput:
 
 def _find_own(query: CellarQuery, person: Person) -> list[IndexedItem]:
     """Return the items of the cellar that a query finds and the user may drink."""
-    found = search_cellar(index_cellar(person.bottles, this_year()), query)
+    indexed_items = index_cellar(person.bottles, this_year())
+    found = search_cellar(indexed_items, query)
     is_restricted = person.safety.allergies or person.safety.forbids_alcohol
     if not is_restricted:
         return found
@@ -247,7 +260,7 @@ def _list_drinks(query: CellarQuery, person: Person) -> ToolOutput:
     drinks = find_drinks(person.drinks, query.text)
     if not drinks:
         raise ToolError("the guest has told of no such bottle that they opened")
-    rows = [*map(describe_drink, drinks)]
+    rows = [describe_drink(drink) for drink in drinks]
     head = {"columns": "opened | name | rating | note"}
     content, shown_count = fit_rows(rows, head)
     sources: dict[str, DrunkBottle] = {}

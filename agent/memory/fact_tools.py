@@ -44,8 +44,14 @@ FORGET: Final = (
     "/taste."
 )
 TASTE_FIELDS: Final = (
-    *("styles", "sweetness", "bodies", "tannins", "acidities"),
-    *("grapes", "countries", "regions"),
+    "styles",
+    "sweetness",
+    "bodies",
+    "tannins",
+    "acidities",
+    "grapes",
+    "countries",
+    "regions",
 )
 """The arguments of remember that describe a wine. They have the same names in `WineQuery`."""
 SEPARATORS: Final = frozenset(";|=")
@@ -110,7 +116,8 @@ def fact_tools() -> list[Tool]:
 async def remember(arguments: RememberArguments, run: Run) -> ToolOutput:
     """Return a change that adds a fact and removes the facts that contradict it."""
     person = get_person(run)
-    facts = find_new_facts(_facts_from_arguments(arguments), person.facts)
+    stated_facts = _read_facts(arguments)
+    facts = find_new_facts(stated_facts, person.facts)
     if not facts:
         return ToolOutput("this fact about the guest is known already")
     removed: list[Fact] = []
@@ -131,7 +138,7 @@ async def forget(arguments: ForgetArguments, run: Run) -> ToolOutput:
     return change_output("forgotten", person, removed_facts=removed)
 
 
-def _facts_from_arguments(arguments: RememberArguments) -> list[Fact]:
+def _read_facts(arguments: RememberArguments) -> list[Fact]:
     """Return the facts that the arguments state: one for each grape, region, allergen and so on.
 
     Raises:
@@ -146,24 +153,25 @@ def _facts_from_arguments(arguments: RememberArguments) -> list[Fact]:
             facts = [Fact(kind, allergen, value) for allergen in arguments.allergens]
             needed = "allergens"
         case "budget":
-            facts = _budget_facts(arguments)
+            facts = _read_budget(arguments)
             needed = "min_price or max_price"
         case "hate" | "like":
-            facts = [Fact(kind, taste, value) for taste in _tastes(arguments)]
+            facts = [Fact(kind, taste, value) for taste in _list_tastes(arguments)]
             needed = "styles, grapes, countries, regions, oak or another taste"
     if not facts:
         raise ToolError(f"kind {kind} needs {needed}; use kind note for anything else")
     return facts
 
 
-def _budget_facts(arguments: RememberArguments) -> list[Fact]:
+def _read_budget(arguments: RememberArguments) -> list[Fact]:
+    """Return the fact of a budget, or nothing if there are no limits."""
     budget = format_budget(arguments.min_price, arguments.max_price, arguments.currency)
     if not budget:
         return []
     return [Fact("budget", budget)]
 
 
-def _tastes(arguments: RememberArguments) -> list[str]:
+def _list_tastes(arguments: RememberArguments) -> list[str]:
     """Return the tastes that the arguments describe, as values of facts."""
     taste: dict[str, tuple[str, ...]] = {}
     for name in TASTE_FIELDS:

@@ -95,9 +95,9 @@ def find_contradicted_facts(fact: Fact, known: Iterable[Fact]) -> Iterator[Fact]
     """Yield the known facts that are no longer true once `fact` is added."""
     for old in known:
         has_same_value = fact.value == old.value
-        is_opposite = {fact.kind, old.kind} == {"hate", "like"}
+        are_opposites = {fact.kind, old.kind} == {"hate", "like"}
         are_budgets = fact.kind == "budget" and old.kind == "budget"
-        if is_opposite and has_same_value:
+        if are_opposites and has_same_value:
             yield old
         if are_budgets and not has_same_value:
             yield old
@@ -110,11 +110,12 @@ def keep_latest_facts(facts: Iterable[Fact]) -> tuple[Fact, ...]:
     """
     kept: list[Fact] = []
     for fact in facts:
-        contradicted = [*find_contradicted_facts(fact, kept)]
-        for old in [*kept]:
-            if old.key == fact.key or old in contradicted:
-                kept.remove(old)
-        kept.append(fact)
+        contradicted = list(find_contradicted_facts(fact, kept))
+        still_true = []
+        for old in kept:
+            if old.key != fact.key and old not in contradicted:
+                still_true.append(old)
+        kept = [*still_true, fact]
     return tuple(kept)
 
 
@@ -127,11 +128,12 @@ def split_taste(taste: Taste) -> list[str]:
         return []
     if len(taste) > 1:
         return [format_taste(taste)]
-    ((field, values),) = taste.items()
+    [(field, values)] = taste.items()
     return [format_taste({field: (value,)}) for value in values]
 
 
 def _find_likes(text: str) -> Iterator[Fact]:
+    """Yield a fact for each taste that a text asks for."""
     taste: dict[str, tuple[str, ...]] = {}
     inclusions = read_request(text, current_language()).inclusions
     for field, values in inclusions.items():
@@ -187,7 +189,8 @@ def describe_fact(fact: Fact) -> str:
     """Return a phrase that describes a fact to the user, in their own words if possible."""
     if fact.kind == "budget":
         low, high, currency = parse_budget(fact.value)
-        return translate("memory_budget", what=_describe_budget(low, high, currency))
+        budget = _describe_budget(low, high, currency)
+        return translate("memory_budget", what=budget)
     if fact.kind == "allergy":
         return translate(f"allergy_{fact.value}")
     taste = parse_taste(fact.value)
@@ -239,7 +242,7 @@ def format_removed_facts(facts: Iterable[Fact]) -> str:
 
 
 def _format_facts(text_key: str, facts: Iterable[Fact]) -> str:
-    listed = ", ".join(escape(describe_fact(fact)) for fact in facts)
-    if not listed:
+    descriptions = [escape(describe_fact(fact)) for fact in facts]
+    if not descriptions:
         return ""
-    return translate(text_key, facts=listed)
+    return translate(text_key, facts=", ".join(descriptions))

@@ -20,6 +20,7 @@ from agent.safety.phrases import (
 from agent.safety.state import (
     CONCERNS,
     EMPTY_SAFETY_STATE,
+    Allergy,
     Concern,
     SafetyState,
     most_serious_concern,
@@ -47,7 +48,7 @@ LIKELY_FROM_IN_REQUEST: Final[Mapping[Concern, float]] = {
     "driving": 0.17,
 }
 """The thresholds for messages that clearly ask for a wine. Few of these state a concern."""
-SHORT_WORDS: Final = 5
+MAX_SHORT_WORDS: Final = 5
 """A message of at most so many words has few n-grams, so the thresholds are doubled for it."""
 FORWARDED_HEADER: Final = "[forwarded, written by somebody else]"
 """The line that the bot puts above a forwarded message, for the model."""
@@ -56,7 +57,7 @@ FORWARDED_HEADER: Final = "[forwarded, written by somebody else]"
 def read_safety_state(text: str, drinking_age: int = DRINKING_AGE) -> SafetyState:
     """Return the concerns and allergies that a message states.
 
-    `drinking_age` is the legal age.
+    `drinking_age` is the legal age in years.
     """
     own_text = text.replace(FORWARDED_HEADER, "")
     normalized = normalize_message(own_text)
@@ -71,17 +72,21 @@ def read_safety_state(text: str, drinking_age: int = DRINKING_AGE) -> SafetyStat
     if not certain:
         likely = find_likely_concerns(guess, own_text)
     noticed = most_serious_concern(certain or likely)
-    allergies = list(find_allergies(normalized))
-    own = [stated for stated in allergies if stated.is_own]
+    allergies: set[Allergy] = set()
+    own_allergies: set[Allergy] = set()
+    for stated_allergy in find_allergies(normalized):
+        allergies.add(stated_allergy.allergy)
+        if stated_allergy.is_own:
+            own_allergies.add(stated_allergy.allergy)
     return SafetyState(
         turn_concerns=certain,
         likely_concerns=likely,
         asks_for_numbers=asks_for_numbers(normalized),
         goes_on_with_emergency=goes_on_with_emergency(normalized),
-        allergies=frozenset(stated.allergy for stated in allergies),
-        own_allergies=frozenset(stated.allergy for stated in own),
+        allergies=frozenset(allergies),
+        own_allergies=frozenset(own_allergies),
         language=language,
-        noticed_by=_describe(by_phrases, guess, noticed),
+        noticed_by=_explain(noticed, by_phrases, guess),
     )
 
 
@@ -92,9 +97,10 @@ def find_certain_concerns(guess: Guess) -> frozenset[Concern]:
 
 def find_likely_concerns(guess: Guess, text: str) -> frozenset[Concern]:
     """Return the concerns that are likely, given what the classifier guesses about the text."""
-    if len(text.split()) <= SHORT_WORDS:
-        thresholds = LIKELY_FROM.items()
-        doubled = {concern: 2 * threshold for concern, threshold in thresholds}
+    if len(text.split()) <= MAX_SHORT_WORDS:
+        doubled: dict[Concern, float] = {}
+        for concern, threshold in LIKELY_FROM.items():
+            doubled[concern] = 2 * threshold
         return _find_above(doubled, guess)
     likely = _find_above(LIKELY_FROM, guess)
     # Reading a request takes time, so it is read only if a concern depends on it.
@@ -110,7 +116,8 @@ def read_conversation_safety(
     state = EMPTY_SAFETY_STATE
     for text in messages:
         earlier_names = state.concerns | state.allergies
-        state = read_safety_state(text, drinking_age).with_stored_names(earlier_names)
+        state_of_message = read_safety_state(text, drinking_age)
+        state = state_of_message.with_stored_names(earlier_names)
     return state
 
 
@@ -125,8 +132,8 @@ def _find_above(
     return frozenset(above)
 
 
-def _describe(by_phrases: Set[Concern], guess: Guess, concern: Concern | None) -> str:
-    """Return how a concern was noticed: by a phrase, or by which n-grams of the classifier."""
+def _explain(concern: Concern | None, by_phrases: Set[Concern], guess: Guess) -> str:
+    """Return what has noticed a concern: a phrase, or the classifier by some n-grams."""
     if concern is None:
         return ""
     if concern in by_phrases:

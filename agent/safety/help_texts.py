@@ -130,11 +130,11 @@ def read_help_texts(file: Path | None = None) -> HelpCatalogue:
     """
     texts, international = _read_languages()
     countries = read_toml(dict[str, Any], LINES_FILE)
-    own: dict[str, Any] = {}
+    of_admin: dict[str, Any] = {}
     if file is not None:
-        own = read_toml(dict[str, Any], file)
-    countries |= own.pop(COUNTRIES, {})
-    for language, replacements in own.items():
+        of_admin = read_toml(dict[str, Any], file)
+    countries |= of_admin.pop(COUNTRIES, {})
+    for language, replacements in of_admin.items():
         if language not in texts or not isinstance(replacements, dict):
             expected = ", ".join([COUNTRIES, *texts])
             raise ValueError(f"{language} is not one of {expected}")
@@ -150,15 +150,17 @@ def _read_languages() -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
     """Return the texts by language ("pt", "pt-BR"), and the sentences of languages without any."""
     texts: dict[str, dict[str, Any]] = {}
     international: dict[str, str] = {}
-    for code, own in read_language_files(dict[str, Any], TEXTS_FILE).items():
-        if INTERNATIONAL in own:
-            international[code] = own[INTERNATIONAL]
+    files = read_language_files(dict[str, Any], TEXTS_FILE)
+    for language, content in files.items():
+        if INTERNATIONAL in content:
+            international[language] = content[INTERNATIONAL]
             continue
-        regions = [name for name in own if name.isupper()]
-        regional_texts = {region: own.pop(region) for region in regions}
-        texts[code] = texts.get(ENGLISH, {}) | own
-        for region, differing in regional_texts.items():
-            texts[f"{code}-{region}"] = texts[code] | differing
+        countries = [name for name in content if name.isupper()]
+        texts_of_countries = {country: content.pop(country) for country in countries}
+        # English is read first, so its texts are there already.
+        texts[language] = texts.get(ENGLISH, {}) | content
+        for country, differing in texts_of_countries.items():
+            texts[f"{language}-{country}"] = texts[language] | differing
     return texts, international
 
 
@@ -186,23 +188,22 @@ class Help:
         return texts.numbers.replace("{lines}", self._list_lines(safety))
 
     def notice_for(self, safety: SafetyState) -> str:
-        """Return why no wine is offered, or alcohol-free wine first. Return "" if neither is so."""
+        """Return the reason why no wine is offered, or alcohol-free wine first, or else ""."""
         concern = safety.new_concern or most_serious_concern(safety.concerns)
-        texts = self._texts_for(safety)
         if concern is None:
             return ""
-        # The reply in the turn of a crisis is `crisis_help`; later notices do not mention it.
-        name: str = concern
+        # The reply in the turn of a crisis is `crisis_help`. Later notices do not mention it.
+        field_name: str = concern
         if concern == "crisis":
-            name = "after_crisis"
-        text: str = getattr(texts, name)
+            field_name = "after_crisis"
+        text: str = getattr(self._texts_for(safety), field_name)
         return text.replace("{age}", str(self.drinking_age))
 
     def dependence_question(self, safety: SafetyState) -> str:
         """Return what is said about a dependence, whom to call, and what is wanted instead."""
         texts = self._texts_for(safety)
         parts = [texts.dependence]
-        lines = list(self._alcohol_lines(safety))
+        lines = list(self._list_alcohol_lines(safety))
         if lines:
             parts.append(_format_list([*lines, texts.elsewhere]))
         parts.append(texts.dependence_question)
@@ -235,18 +236,22 @@ class Help:
         language = safety.language
         if language not in texts:
             language = current_language()
-        regional = f"{language}-{app_country()}"
-        return texts.get(regional) or texts.get(language) or texts["en"]
+        for name in (f"{language}-{app_country()}", language):
+            if name in texts:
+                return texts[name]
+        return texts[ENGLISH]
 
     def _country_codes(self, safety: SafetyState) -> list[str]:
         """Return the countries to show: the admin's, the user's, and those of the languages."""
-        own = self._texts_for(SafetyState(language=app_language()))
+        texts = self._texts_for(safety)
+        texts_of_app = self._texts_for(SafetyState(language=app_language()))
         codes = [self.country, app_country()]
-        codes += [*self._texts_for(safety).countries, *own.countries]
+        codes += [*texts.countries, *texts_of_app.countries]
         distinct = dict.fromkeys(codes)
         return [code for code in distinct if code in self.catalogue.countries]
 
     def _list_lines(self, safety: SafetyState) -> str:
+        """Return the numbers of all countries to show as a list in Markdown."""
         texts = self._texts_for(safety)
         codes = self._country_codes(safety)
         lines = [self._format_country(code, texts) for code in codes]
@@ -255,20 +260,23 @@ class Help:
     def _format_country(self, code: str, texts: HelpTexts) -> str:
         """Format the numbers of a country, the emergency number first."""
         country = self.catalogue.countries[code]
-        lines = _lines_in(self._language_of(texts), country.crisis)
-        numbers = [_say_hours(line.line, texts) for line in lines]
-        emergency = f"{texts.emergency} {country.emergency}"
-        listed = texts.numbers_joint.join([emergency, *numbers])
-        name = _country_name(code, self._language_of(texts))
+        language = self._language_of(texts)
+        numbers = [f"{texts.emergency} {country.emergency}"]
+        for line in _select_lines(language, country.crisis):
+            numbers.append(_spell_out(line.line, texts))
+        name = _find_country_name(code, language)
+        listed = texts.numbers_joint.join(numbers)
         return texts.country_line.format(country=name, numbers=listed)
 
-    def _alcohol_lines(self, safety: SafetyState) -> Iterable[str]:
+    def _list_alcohol_lines(self, safety: SafetyState) -> Iterable[str]:
+        """Yield the numbers for people who drink too much, with their countries."""
         texts = self._texts_for(safety)
         language = self._language_of(texts)
         for code in self._country_codes(safety):
-            name = _country_name(code, language)
-            for line in _lines_in(language, self.catalogue.countries[code].alcohol):
-                numbers = _say_hours(line.line, texts)
+            name = _find_country_name(code, language)
+            country = self.catalogue.countries[code]
+            for line in _select_lines(language, country.alcohol):
+                numbers = _spell_out(line.line, texts)
                 yield texts.country_line.format(country=name, numbers=numbers)
 
     def _language_of(self, texts: HelpTexts) -> str:
@@ -284,19 +292,21 @@ def _format_list(lines: Iterable[str]) -> str:
     return "\n".join(f"- {line}" for line in lines)
 
 
-def _lines_in(language: str, lines: Sequence[HelpLine]) -> Sequence[HelpLine]:
-    """Return the lines that answer in a language, such as "pt-BR"; all of them if none does."""
-    spoken = language.split("-", maxsplit=1)[0]
+def _select_lines(language: str, lines: Sequence[HelpLine]) -> Sequence[HelpLine]:
+    """Return the lines that answer in a language such as "pt-BR", or all lines if none does."""
+    spoken, _, _ = language.partition("-")
     if not any(line.language == spoken for line in lines):
         return lines
     return [line for line in lines if line.language in {spoken, ""}]
 
 
-def _say_hours(line: str, texts: HelpTexts) -> str:
+def _spell_out(line: str, texts: HelpTexts) -> str:
     """Return a help line with the abbreviations of all lines in the words of the language."""
-    return line.replace("0-24", texts.day_and_night).replace("SMS", texts.text_message)
+    spelled_out = line.replace("0-24", texts.day_and_night)
+    return spelled_out.replace("SMS", texts.text_message)
 
 
-def _country_name(code: str, language: str) -> str:
+def _find_country_name(code: str, language: str) -> str:
     """Return the name of a country in a language such as "pt-BR", or its code."""
-    return country_names(language.replace("-", "_")).get(code, code)
+    locale = language.replace("-", "_")
+    return country_names(locale).get(code, code)

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from itertools import chain
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
@@ -28,7 +27,7 @@ class StatedConcern(NamedTuple):
 
 
 class StatedAllergy(NamedTuple):
-    """An allergy that a phrase states. `is_own` says that it does so in the first person."""
+    """An allergy that a phrase states. `is_own` says that the phrase is in the first person."""
 
     allergy: Allergy
     is_own: bool
@@ -36,7 +35,7 @@ class StatedAllergy(NamedTuple):
 
 def find_concerns(normalized: str, drinking_age: int) -> list[StatedConcern]:
     """Return the concerns that phrases state, the most serious first."""
-    phrases = _phrases()
+    phrases = _load_phrases()
     # "I want to die, this cheese is so good" praises the cheese.
     is_praise = phrases.praise_pattern.search(normalized) is not None
     stated: list[StatedConcern] = []
@@ -54,22 +53,23 @@ def find_concerns(normalized: str, drinking_age: int) -> list[StatedConcern]:
 
 def find_allergies(normalized: str) -> Iterator[StatedAllergy]:
     """Yield the allergies that phrases state."""
-    phrases = _phrases()
+    phrases = _load_phrases()
     for allergy, allergy_pattern in phrases.allergy_patterns.items():
         for match in allergy_pattern.finditer(normalized):
             # A denial can be anywhere in an allergy phrase, but only before a concern's phrase.
-            if phrases.denials.isdisjoint(match[0].split()):
+            is_denied = not phrases.denials.isdisjoint(match[0].split())
+            if not is_denied:
                 yield StatedAllergy(allergy, is_own=bool(match["first_person"]))
 
 
 def asks_for_numbers(normalized: str) -> bool:
     """Return whether the text asks whom to call in an emergency."""
-    return _phrases().number_pattern.search(normalized) is not None
+    return _load_phrases().number_pattern.search(normalized) is not None
 
 
 def goes_on_with_emergency(normalized: str) -> bool:
     """Return whether a text after a crisis says that the user is alone or has taken something."""
-    return _phrases().emergency_pattern.search(normalized) is not None
+    return _load_phrases().emergency_pattern.search(normalized) is not None
 
 
 def _is_minor(match: Match, drinking_age: int) -> bool:
@@ -78,7 +78,7 @@ def _is_minor(match: Match, drinking_age: int) -> bool:
     for word in match[0].split():
         if word.isdecimal() and len(word) <= MAX_AGE_DIGITS:
             ages.append(int(word))
-    for words, age in _phrases().ages.items():
+    for words, age in _load_phrases().ages.items():
         if f" {words} " in match[0]:
             ages.append(age)
     if not ages:
@@ -124,8 +124,10 @@ class _Phrases:
 
     def _unite(self, name: str) -> list[str]:
         """Return the words or phrases of all languages in a field of `SafetyPhrases`."""
-        parts = (getattr(phrases, name) for phrases in self.languages.values())
-        return list(chain.from_iterable(parts))
+        united: list[str] = []
+        for phrases in self.languages.values():
+            united += getattr(phrases, name)
+        return united
 
     @cached_property
     def denials(self) -> frozenset[str]:
@@ -138,47 +140,52 @@ class _Phrases:
         ages: dict[str, int] = {}
         for line in self._unite("ages"):
             for number, word in enumerate(line.split(), start=FIRST_NUMBER_WORD):
-                ages[word.replace("_", " ")] = number
+                spaced_word = word.replace("_", " ")
+                ages[spaced_word] = number
         return ages
 
     @cached_property
     def patterns(self) -> Sequence[tuple[Concern, str, Pattern]]:
         """Return a pattern for each concern and language, the most serious concern first."""
-        denied = f"(?P<denied> (?:{_any(self.denials)}))?"
+        denied = f"(?P<denied> (?:{_match_any(self.denials)}))?"
         patterns: list[tuple[Concern, str, Pattern]] = []
         for concern in CONCERNS:
             for language, content in self.languages.items():
                 phrases = content.concerns.get(concern)
                 if not phrases:
                     continue
-                stated = _any(map(self._expand, phrases))
-                source = f"{denied} (?:{stated}) "
-                patterns.append((concern, language, pattern(source)))
+                stated = _match_any(map(self._expand, phrases))
+                concern_pattern = pattern(f"{denied} (?:{stated}) ")
+                patterns.append((concern, language, concern_pattern))
         return patterns
 
     @cached_property
     def praise_pattern(self) -> Pattern:
         """Return a pattern of words that praise what is eaten or drunk."""
-        return self._pattern_of(self._unite("praise"))
+        return self._make_pattern("praise")
 
     @cached_property
     def number_pattern(self) -> Pattern:
         """Return a pattern of questions for numbers to call, in all languages."""
-        return self._pattern_of(self._unite("asks_for_numbers"))
+        return self._make_pattern("asks_for_numbers")
 
     @cached_property
     def emergency_pattern(self) -> Pattern:
         """Return a pattern of what is said when an emergency goes on, in all languages."""
-        return self._pattern_of(self._unite("emergency_goes_on"))
+        return self._make_pattern("emergency_goes_on")
 
-    def _pattern_of(self, phrases: Iterable[str]) -> Pattern:
-        return pattern(f" (?:{_any(map(self._expand, phrases))}) ")
+    def _make_pattern(self, name: str) -> Pattern:
+        """Return a pattern of the phrases of all languages in a field of `SafetyPhrases`."""
+        phrases = map(self._expand, self._unite(name))
+        return pattern(f" (?:{_match_any(phrases)}) ")
 
     def _expand(self, phrase: str) -> str:
         """Return a phrase as a pattern. `SafetyPhrases` explains the placeholders."""
         punctuation = "[.,!?;:\n]"
-        next_clause = _any(self._unite("clause_starts"))
-        fillers = _any(self._unite("fillers"))
+        next_clause = _match_any(self._unite("clause_starts"))
+        fillers = _match_any(self._unite("fillers"))
+        ages = _match_any(self.ages)
+        medicines = _match_any(_load_medicine_stems())
         placeholders = {
             ".. ": "..",  # replaced first, because otherwise two spaces would be left
             "..": r"(?:\w+ ){0,3}",
@@ -186,9 +193,9 @@ class _Phrases:
             "{clause_end}": f"(?:{punctuation}|{next_clause})",
             "{next_clause}": f"(?:{next_clause})",
             "{clause_start}": f"{punctuation} ",
-            "{age}": f"(?:[0-9]{{1,2}}|{_any(self.ages)})",
+            "{age}": f"(?:[0-9]{{1,2}}|{ages})",
             "{im}": _I_AM,
-            "{medicine}": rf"(?:{_any(_medicine_stems())})\w{{0,3}}",
+            "{medicine}": rf"(?:{medicines})\w{{0,3}}",
         }
         for placeholder, source in placeholders.items():
             phrase = phrase.replace(placeholder, source)
@@ -197,35 +204,40 @@ class _Phrases:
     @cached_property
     def allergy_patterns(self) -> Mapping[Allergy, Pattern]:
         """Return a pattern for each allergen: "allergic to eggs", "egg allergy"."""
-        i_am = self._allergy_words("first_person").replace("{im}", _I_AM)
-        denials = _any(self.denials)
+        i_am = self._unite_allergy_words("first_person").replace("{im}", _I_AM)
+        denials = _match_any(self.denials)
         subject = rf"(?:(?P<first_person>{i_am})|{denials}) (?:\w+ ){{0,2}}?"
-        allergic = f"(?:{self._allergy_words('allergic')})"
+        allergic = f"(?:{self._unite_allergy_words('allergic')})"
         patterns: dict[Allergy, Pattern] = {}
         for allergy in ALLERGIES:
-            allergen = f"(?:{self._allergy_words(allergy)})"
+            allergen = f"(?:{self._unite_allergy_words(allergy)})"
             allergic_to = rf"{allergic} (?:\w+ ){{0,3}}?{allergen}"
             phrase = f"{allergic_to}|{allergen} ?{allergic}"
             patterns[allergy] = pattern(f" (?:{subject})?(?:{phrase}) ")
         return patterns
 
-    def _allergy_words(
+    def _unite_allergy_words(
         self, name: Allergy | Literal["allergic", "first_person"]
     ) -> str:
-        words = (phrases.allergies.get(name, "") for phrases in self.languages.values())
-        return "|".join(filter(None, words))
+        """Return the words of all languages for an allergen as the source of a pattern."""
+        sources = []
+        for phrases in self.languages.values():
+            source = phrases.allergies.get(name, "")
+            if source:
+                sources.append(source)
+        return "|".join(sources)
 
 
-def _any(words: Iterable[str]) -> str:
+def _match_any(words: Iterable[str]) -> str:
     """Return the source of a pattern that matches any of the words."""
-    return "|".join(sorted({*words}))
+    return "|".join(sorted(set(words)))
 
 
 @cache
-def _medicine_stems() -> frozenset[str]:
+def _load_medicine_stems() -> frozenset[str]:
     return read_toml(dict[str, WordSet], MEDICINES_FILE)["names"]
 
 
 @cache
-def _phrases() -> _Phrases:
+def _load_phrases() -> _Phrases:
     return _Phrases(read_language_files(SafetyPhrases, PHRASES_FILE))

@@ -62,12 +62,13 @@ class SafetyState:
     @property
     def forbids_alcohol(self) -> bool:
         """Return whether no wine with alcohol may be offered."""
-        return bool(self.concerns & FORBIDDING_CONCERNS)
+        return not self.concerns.isdisjoint(FORBIDDING_CONCERNS)
 
     @property
     def forbids_look_ups(self) -> bool:
         """Return whether look-ups are forbidden. Pregnancy forbids alcohol, but no look-ups."""
-        return bool(self.concerns & (FORBIDDING_CONCERNS - {"pregnancy"}))
+        forbidding = FORBIDDING_CONCERNS - {"pregnancy"}
+        return not self.concerns.isdisjoint(forbidding)
 
     @property
     def prefers_alcohol_free(self) -> bool:
@@ -91,18 +92,16 @@ class SafetyState:
 
     def with_stored_names(self, names: Collection[str]) -> "SafetyState":
         """Return the state with the stored concerns and allergies. Unknown names are ignored."""
-        earlier = self.earlier_concerns | {
-            concern for concern in CONCERNS if concern in names
-        }
-        allergies = self.allergies | {
-            allergy for allergy in ALLERGIES if allergy in names
-        }
+        stored_concerns = {concern for concern in CONCERNS if concern in names}
+        stored_allergies = {allergy for allergy in ALLERGIES if allergy in names}
+        earlier_concerns = self.earlier_concerns | stored_concerns
+        # A concern that is stored needs no line again, except a crisis.
+        without_line = earlier_concerns - {"crisis"}
         return replace(
             self,
-            earlier_concerns=earlier,
-            allergies=allergies,
-            # A concern that is stored needs no line again, except a crisis.
-            likely_concerns=self.likely_concerns - (earlier - {"crisis"}),
+            earlier_concerns=earlier_concerns,
+            allergies=self.allergies | stored_allergies,
+            likely_concerns=self.likely_concerns - without_line,
         )
 
 

@@ -61,10 +61,10 @@ def build_matrix(messages: list[Labelled]) -> Any:
     """
     buckets: list[Any] = []
     values: list[Any] = []
-    row_ends = [0]
+    row_end = 0
+    row_ends = [row_end]
     for message in messages:
         n_grams = find_n_grams(normalize_message(message.text))
-        row_end = row_ends[-1]
         for row_buckets in (n_grams.chars.ravel(), n_grams.words.ravel()):
             count = len(row_buckets)
             buckets.append(row_buckets)
@@ -74,25 +74,29 @@ def build_matrix(messages: list[Labelled]) -> Any:
     columns = np.concatenate(buckets).astype(np.int32)
     cells = (np.concatenate(values), columns, row_ends)
     matrix = csr_matrix(cells, shape=(len(messages), 2 * BUCKETS))
-    matrix.sum_duplicates()
+    matrix.sum_duplicates()  # a message may have an n-gram several times
     return matrix
 
 
-def label_numbers(messages: list[Labelled]) -> Any:
+def number_labels(messages: list[Labelled]) -> Any:
     """Return the position in LABELS of each message's label."""
-    return np.array([LABELS.index(message.label) for message in messages])
+    numbers = [LABELS.index(message.label) for message in messages]
+    return np.array(numbers)
 
 
 def fit(matrix: Any, labels: Any) -> Weights:
     """Return the weights of a regression fitted to messages, rounded to 8 bits."""
     # A rare n-gram, such as one of the name of a medicine, says more than a frequent one.
-    rarity = np.log((matrix.shape[0] + 1) / (matrix.getnnz(axis=0) + 1))
+    message_count, _ = matrix.shape
+    message_counts = matrix.getnnz(axis=0)  # the messages with an n-gram of each bucket
+    rarity = np.log((message_count + 1) / (message_counts + 1))
     model = LogisticRegression(C=REGULARIZATION, tol=1e-3, max_iter=300)
     # Several threads would add up in another order each time, and so write another file.
     with threadpool_limits(1):
         model.fit(matrix @ diags(rarity), labels)
     weights = (model.coef_ * rarity).T  # one row for each bucket
-    factors = np.abs(weights).max(axis=0) / np.iinfo(np.int8).max
+    largest = np.abs(weights).max(axis=0)  # of each label
+    factors = largest / np.iinfo(np.int8).max
     return Weights(
         by_bucket=np.rint(weights / factors).astype(np.int8),
         factors=factors.astype(np.float32),
@@ -103,7 +107,7 @@ def fit(matrix: Any, labels: Any) -> Weights:
 def main() -> None:
     """Fit the regression to all messages, and write its weights."""
     messages = read_messages()
-    weights = fit(build_matrix(messages), label_numbers(messages))
+    weights = fit(build_matrix(messages), number_labels(messages))
     np.savez_compressed(WEIGHTS_FILE, **asdict(weights))
 
 

@@ -33,17 +33,20 @@ def normalize_message(text: str) -> str:
 
     Of several marks in a row the first is kept: `Ich bin 15J!!` becomes ` . ich bin 15 j ! . `.
     """
-    folded = fold(_cut_middle(text, MAX_READ_CHARS)).translate(_KEPT_CHARS)
+    folded = fold(_cut_middle(text, MAX_READ_CHARS))
+    kept = folded.translate(_KEPT_CHARS)
     for mark in MARKS:
-        folded = folded.replace(mark, f" {mark} ")
+        kept = kept.replace(mark, f" {mark} ")
     tokens: list[str] = []
-    for token in folded.split():
+    for token in kept.split():
         if token not in MARKS:
             tokens += _split_word(token)
-        elif not tokens or tokens[-1] not in MARKS:
+            continue
+        follows_mark = bool(tokens) and tokens[-1] in MARKS
+        if not follows_mark:
             tokens.append(token)
     spaced = _cut_middle(" ".join(tokens), MAX_NORMALIZED_CHARS - len(" .  . "))
-    # Full stops around it let a pattern match at both ends.
+    # With full stops around the text, a pattern matches at both ends too.
     return f" . {spaced} . "
 
 

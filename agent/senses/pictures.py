@@ -77,8 +77,9 @@ def _parse_truncated(written: Mapping[str, Any]) -> PictureText | None:
     wines = written.get("wines")
     if not isinstance(wines, list) or len(wines) < 2:
         return None
-    # The last wine may be incomplete: count it as an unreadable line.
-    return PictureText.model_validate({**written, "wines": wines[:-1], "unreadable": 1})
+    # The last wine may be incomplete, so it counts as an unreadable line.
+    complete = {**written, "wines": wines[:-1], "unreadable": 1}
+    return PictureText.model_validate(complete)
 
 
 def _keep_all(text: PictureText, evidence: Evidence) -> Part[PictureText]:
@@ -202,7 +203,7 @@ def _is_wine(wine: ReadWine) -> bool:
 
 def _without_invented_numbers(wine: ReadWine) -> ReadWine:
     """Return a wine without the numbers that are not in its line."""
-    values = {*parse_numbers(wine.line)}
+    values = set(parse_numbers(wine.line))
     invented: dict[str, None] = {}
     if wine.vintage is not None:
         # A list may print the vintage 2019 as 19.
@@ -224,15 +225,8 @@ async def _merge(
     If no picture shows a wine list, the attachment has the wines of all labels.
     """
     successful = [text for text in texts if text is not None]
-    contents = {text.shows for text in successful if text.wines or text.unreadable}
-    shows: Contents = "other"
-    prefix = LABEL_ID_PREFIX
-    if "wine_list" in contents:
-        shows = "wine_list"
-        prefix = LIST_ID_PREFIX
-    elif "labels" in contents:
-        shows = "labels"
-    read_wines = []
+    shows = _find_contents(successful)
+    read_wines: list[ReadWine] = []
     unread: Counter[str] = Counter()
     for text in successful:
         if text.shows == shows:
@@ -240,9 +234,10 @@ async def _merge(
             unread["lines_unread"] += text.unreadable
     unread["pictures_unread"] = len(texts) - len(successful)
     unread["pictures_left_out"] = left_out
+    prefix = LIST_ID_PREFIX if shows == "wine_list" else LABEL_ID_PREFIX
     wines = []
     for number, wine in enumerate(read_wines[: size_limits.WINES_PER_LIST], start=1):
-        # The model may have written these fields; they are for the code only.
+        # Only the code sets these fields, but the model may have written them.
         fields = {"id": f"{prefix}{number}", "known_id": None, "known": None}
         numbered = wine.model_copy(update=fields)
         wines.append(await with_known_id(numbered, catalogue))
@@ -251,5 +246,15 @@ async def _merge(
         shows=shows,
         wines=tuple(wines),
         seen="; ".join(seen),
-        unread={name: number for name, number in unread.items() if number},
+        unread={name: count for name, count in unread.items() if count},
     )
+
+
+def _find_contents(texts: Sequence[PictureText]) -> Contents:
+    """Return what the pictures of a message show: a wine list, or else labels, or else neither."""
+    contents = {text.shows for text in texts if text.wines or text.unreadable}
+    if "wine_list" in contents:
+        return "wine_list"
+    if "labels" in contents:
+        return "labels"
+    return "other"

@@ -17,14 +17,16 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 MAX_SIDE_PIXELS: Final = 1568
-"""The maximum length of the longer side; models scale larger pictures down anyway."""
+"""The maximum length of the longer side. Models scale larger pictures down anyway."""
+MAX_PAGE_SCALE: Final = 4
+"""The most pixels for a point (1/72 inch) of a page. A tiny page is not enlarged further."""
 FORMATS: Final = ("JPEG", "PNG", "WEBP")
 TOO_LARGE: Final = "too_large"
 NOT_A_PICTURE: Final = "no_picture"
 
 
 class UnusableFile(Unreadable):
-    """A picture, recording or file that cannot be used; the message is an error type."""
+    """A picture, recording or file that cannot be used. The message is an error type."""
 
 
 async def read_sent_file(
@@ -61,7 +63,7 @@ def render_pages(data: bytes) -> tuple[list[str], int]:
 def render_pages_from(data: bytes, first: str) -> tuple[list[str], int]:
     """Return pages of a PDF file as data URLs, and the number of further pages.
 
-    `first` is the number of the first page to return; 0 is the first page of the file.
+    `first` is the number of the first page to return, as text. 0 is the first page of the file.
     """
     from pypdfium2 import PdfDocument  # noqa: PLC0415 - slow to import
 
@@ -71,7 +73,8 @@ def render_pages_from(data: bytes, first: str) -> tuple[list[str], int]:
     pages = []
     for number in range(start, end):
         page = document[number]
-        scale = min(MAX_SIDE_PIXELS / max(*page.get_size(), 1), 4)
+        longer_side = max(*page.get_size(), 1)
+        scale = min(MAX_SIDE_PIXELS / longer_side, MAX_PAGE_SCALE)
         bitmap = page.render(scale=scale)
         pages.append(_encode(bitmap.to_pil()))
         bitmap.close()
@@ -91,7 +94,8 @@ def to_data_url(data: bytes) -> str:
 
     try:
         with Image.open(BytesIO(data), formats=FORMATS) as picture:
-            if picture.width * picture.height <= size_limits.IMAGE_PIXELS:
+            pixels = picture.width * picture.height
+            if pixels <= size_limits.IMAGE_PIXELS:
                 return _encode(picture)
     except MemoryError:
         raise

@@ -61,9 +61,8 @@ class AudioServer:
             ModelError: the server did not return a transcript.
         """
         form = {"model": self.model, "response_format": "json"}
-        body = await self._post(
-            "audio/transcriptions", form=form, files={"file": ("voice.ogg", audio)}
-        )
+        files = {"file": ("voice.ogg", audio)}
+        body = await self._post("audio/transcriptions", form=form, files=files)
         text: object = None
         with suppress(ValueError, RecursionError, LookupError, TypeError):
             text = json.loads(body)["text"]
@@ -110,20 +109,19 @@ class AudioServer:
         try:
             async with asyncio.timeout(seconds), request as response:
                 if response.status_code != httpx2.codes.OK:
-                    raise _error_of_status(path, response.status_code)
+                    raise _make_error(path, response.status_code)
                 data = await read_body(response, size_limits.FILE_BYTES)
         except (httpx2.HTTPError, TimeoutError) as error:
-            raise ModelUnavailable(
-                f"{path} did not answer ({type(error).__name__})"
-            ) from None
+            error_name = type(error).__name__
+            raise ModelUnavailable(f"{path} did not answer ({error_name})") from None
         if data is None:
-            raise ModelUnavailable(
-                f"{path} answered with over {size_limits.FILE_BYTES} bytes"
-            )
+            limit = size_limits.FILE_BYTES
+            raise ModelUnavailable(f"{path} answered with over {limit} bytes")
         return data
 
 
-def _error_of_status(path: str, status: int) -> ModelError:
+def _make_error(path: str, status: int) -> ModelError:
+    """Return the error for a response with this status."""
     problem = f"{path} answered {status}"
     if is_transient_status(status):
         return ModelUnavailable(problem)
@@ -156,10 +154,12 @@ async def transcribe_voice(
         except UnusableFile as error:
             span.update(metadata={"error_type": str(error)}, level="WARNING")
             return Transcript(error_type=str(error))
-        usd = USD_PER_SECOND * seconds
-        text, error_type = await _request(
-            lambda: server.transcribe(audio), usd, run, server, span
-        )
+
+        async def transcribe() -> str:
+            return await server.transcribe(audio)
+
+        price = USD_PER_SECOND * seconds
+        text, error_type = await _request(transcribe, price, run, server, span)
         span.update(output=text)
     if not text and not error_type:
         error_type = "nothing_said"
@@ -171,26 +171,28 @@ async def read_aloud(text: str, run: Run, server: AudioServer) -> bytes:
     text = text[:MAX_ALOUD_CHARS]
     if not text or run.usage.exhausted(run.limits):
         return b""
+
+    async def read_text() -> bytes:
+        return await server.read_aloud(text)
+
     with run.span.child(
         "speak.answer", "generation", input=f"[{len(text)} characters]"
     ) as span:
-        usd = USD_PER_CHARACTER * len(text)
-        audio, _ = await _request(
-            lambda: server.read_aloud(text), usd, run, server, span
-        )
+        price = USD_PER_CHARACTER * len(text)
+        audio, _ = await _request(read_text, price, run, server, span)
     return audio or b""
 
 
 async def _request(
     call: Callable[[], Awaitable[R]],
-    usd: float,
+    price: float,
     run: Run,
     server: AudioServer,
     span: Span,
 ) -> tuple[R | None, str]:
     """Return the result of `call` and an empty text, or None and the type of its error.
 
-    Record the request, and its price unless it failed, in the turn's usage and on the span.
+    Record the request, and its price in USD unless it failed, in the turn's usage and on the span.
     """
     result = None
     error_type = ""
@@ -209,7 +211,7 @@ async def _request(
     else:
         run.usage.answered_requests += 1
         if server.base_url is None or not is_local(server.base_url):
-            cost_usd = usd
+            cost_usd = price
     run.usage.requests += 1
     run.usage.cost_usd += cost_usd
     # The cost depends on seconds or characters, and not on tokens.
