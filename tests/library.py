@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx2
 
-from agent.documents.passages import Chunk, content_words
+from agent.documents.passages import Chunk, list_content_words
 from agent.engine.llm import LLMService
 from agent.places.find import Place, WebSearch, searxng
 from tests.doubles.model_server import ModelServer
@@ -113,9 +113,10 @@ class FakeLibrary:
 
     async def search(self, queries: Sequence[str], limit: int = 6) -> list[Chunk]:
         self.searched.append(tuple(queries))
-        asked = content_words(" ".join(queries))
+        asked = list_content_words(" ".join(queries))
         scored = [
-            (len(asked & content_words(chunk.text)), chunk) for chunk in self.chunks
+            (len(asked & list_content_words(chunk.text)), chunk)
+            for chunk in self.chunks
         ]
         best = sorted(scored, key=lambda pair: -pair[0])
         return [chunk for score, chunk in best if score][:limit]

@@ -14,8 +14,8 @@ from agent.cellar.items import (
     DrinkingState,
     Window,
     find_drinking_window,
+    find_state,
     items_in_stock,
-    state_of_window,
 )
 from agent.query_reading.tokens import strip_plural
 from agent.sommelier.vocabulary import Currency, canonical_name, normalize, to_euros
@@ -128,7 +128,7 @@ def _rank_readiness(indexed: IndexedItem) -> tuple[int, int, int]:
 def _index_item(item: CellarItem, year: int) -> IndexedItem:
     wine = item.wine
     window = find_drinking_window(item)
-    state = state_of_window(window, year)
+    state = find_state(window, year)
     is_due_soon = False
     if window is not None and state == "ready":
         _, last = window
@@ -173,13 +173,13 @@ def _read_euros(wine: Mapping[str, Any]) -> float | None:
 def _fold_words(item: CellarItem) -> str:
     """Return the words by which a user may name an item, without plural endings."""
     wine = item.wine
-    texts = [item.key, *wine.get("grapes", ()), size_word(item)]
+    texts = [item.key, *wine.get("grapes", ()), name_size(item)]
     for field in ("region", "appellation", "country", "style"):
         texts.append(wine.get(field, ""))
     return "".join(map(_fold, texts))
 
 
-def size_word(item: CellarItem) -> Size | Literal[""]:
+def name_size(item: CellarItem) -> Size | Literal[""]:
     """Return the name of an unusual size of bottles, or "" for the usual size."""
     if item.size_ml is None:  # a range would compare each of its numbers with None
         return ""

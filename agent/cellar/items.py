@@ -242,7 +242,7 @@ def _read_tables(facts: _AgeingFacts) -> Window | None:
     return drinking_years(wine)
 
 
-def state_of_window(window: Window | None, year: int) -> DrinkingState:
+def find_state(window: Window | None, year: int) -> DrinkingState:
     """Return the state in a year of a wine with this drinking window."""
     if window is None:
         return "unknown"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
-from agent.cellar.items import find_drinking_window, items_in_stock, state_of_window
+from agent.cellar.items import find_drinking_window, find_state, items_in_stock
 from agent.cellar.overview import count_by, list_regions
 from agent.i18n import format_number, translate
 from agent.text import clip, to_one_line
@@ -142,7 +142,7 @@ def _count_states(
         if window is None:
             continue
         for index, year in enumerate(years):
-            counts[state_of_window(window, year)][index] += item.count
+            counts[find_state(window, year)][index] += item.count
     states: list[tuple[Bar, ...]] = []
     for state, colour in STATE_COLOURS.items():
         name = translate(f"cellar_picture_{state}")

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final
 
-from agent.cellar.index import size_word
+from agent.cellar.index import name_size
 from agent.cellar.items import (
     MAX_NAME_CHARS,
     YEARS,
@@ -112,7 +112,7 @@ def _find_candidates(
         similar.append(item)
         if written_name.is_label_of(wine):
             labelled.append(item)
-        if written_name.fits(wine, size_word(item)):
+        if written_name.fits(wine, name_size(item)):
             fitting.append(item)
     if labelled:
         return labelled, True

@@ -5,11 +5,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from agent.cellar.index import IndexedItem, size_word
+from agent.cellar.index import IndexedItem, name_size
 from agent.cellar.items import (
     USUAL_SIZE_ML,
     find_drinking_window,
-    state_of_window,
+    find_state,
     to_wine,
 )
 from agent.formatting import format_date, format_money, format_volume
@@ -205,7 +205,7 @@ def _list_item_parts(item: CellarItem, year: int) -> Iterator[str]:
     window = find_drinking_window(item)
     if window is not None:
         first, last = window
-        state = state_of_window(window, year)
+        state = find_state(window, year)
         shown_year = last
         if state == "young":
             shown_year = first
@@ -217,7 +217,7 @@ def _list_item_parts(item: CellarItem, year: int) -> Iterator[str]:
 def format_size(item: CellarItem) -> str:
     """Return the size of a bottle as users read it: "Magnum 1.5 L", "375 mL"."""
     size = format_volume(item.size_ml or USUAL_SIZE_ML)
-    if size_word(item) == "magnum":
+    if name_size(item) == "magnum":
         return f"Magnum {size}"
     return size
 

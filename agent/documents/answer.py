@@ -24,10 +24,10 @@ from agent.documents.passages import (
     LookUpResult,
     announce_passages,
     ask_cheaper_model_first,
-    best_passage,
     build_result_fields,
     escape_tags,
-    excerpts,
+    find_best_passage,
+    format_excerpts,
     keep_near_best,
     retrieve,
 )
@@ -117,7 +117,7 @@ async def _ask_model(
     question: str, chunks: Sequence[Chunk], run: Run, prompt: Prompt
 ) -> AgenticResponse[str]:
     message = PROMPT.format(
-        excerpts=excerpts(chunks),
+        excerpts=format_excerpts(chunks),
         question=escape_tags(question),
     )
     run = with_instructions(run, prompt, not_enough=NOT_ENOUGH_PHRASE)
@@ -180,7 +180,7 @@ def _compose_text(
     for chunk in keep_near_best(chunks)[:PASSAGES_SHOWN]:
         # Brackets within a passage would look like citations.
         unbracketed = chunk.text.replace("[", "(").replace("]", ")")
-        passage = best_passage(unbracketed, question)
+        passage = find_best_passage(unbracketed, question)
         paragraphs.append(f"{passage} [{chunk.path}]")
     text = "\n\n".join(paragraphs)
     # The passages may not answer a question that the model could not answer.

@@ -14,7 +14,12 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from agent.documents.passages import Chunk, best_passage, content_words, source_line
+from agent.documents.passages import (
+    Chunk,
+    find_best_passage,
+    format_source_line,
+    list_content_words,
+)
 from agent.engine.contract import Evidence
 from agent.engine.errors import clip_quote
 from agent.language import all_common_words, split_sentences, stem
@@ -110,7 +115,7 @@ class Citation:
     @property
     def source_line(self) -> str:
         """Return a Markdown line that names the source, to show below the answer."""
-        return source_line(self.number, self.title, self.location)
+        return format_source_line(self.number, self.title, self.location)
 
 
 class CitationRules:
@@ -214,7 +219,7 @@ def number_citations(
         parts.append(text_before)
         previous_end = brackets.end
         # Adjacent citations share the statement before them.
-        if content_words(text_before):
+        if list_content_words(text_before):
             statement = text_before
         for path in brackets.paths:
             chunk = _find_cited_chunk(statement, path, chunks)
@@ -229,10 +234,10 @@ def number_citations(
 
 def _find_cited_chunk(statement: str, path: str, chunks: Sequence[Chunk]) -> Chunk:
     """Return the chunk of a document that shares most words with a statement."""
-    words = content_words(statement)
+    words = list_content_words(statement)
 
     def count_shared(chunk: Chunk) -> int:
-        chunk_words = content_words(chunk.text)
+        chunk_words = list_content_words(chunk.text)
         return len(chunk_words & words)
 
     of_document = [chunk for chunk in chunks if chunk.path == path]
@@ -245,7 +250,7 @@ def _make_citation(number: int, chunk: Chunk, statement: str) -> Citation:
         path=chunk.path,
         title=chunk.title,
         location=chunk.location,
-        passage=best_passage(chunk.text, statement),
+        passage=find_best_passage(chunk.text, statement),
     )
 
 
@@ -396,7 +401,7 @@ def _find_repeated_path(sentence: str, passages: Iterable[_Passage]) -> str:
 
 
 def _list_content_stems(text: str) -> frozenset[str]:
-    words = content_words(text) - all_common_words()
+    words = list_content_words(text) - all_common_words()
     return frozenset(map(stem, words))
 
 

@@ -195,7 +195,7 @@ def escape_tags(text: str) -> str:
     return PROMPT_TAG.sub(lambda match: f"‹{match[1]}", text)
 
 
-def excerpts(chunks: Sequence[Chunk]) -> str:
+def format_excerpts(chunks: Sequence[Chunk]) -> str:
     """Format chunks for the model: `[path]: text`."""
     texts = []
     for chunk in chunks:
@@ -204,18 +204,18 @@ def excerpts(chunks: Sequence[Chunk]) -> str:
     return "\n\n".join(texts)
 
 
-def source_line(number: int, title: str, location: str) -> str:
+def format_source_line(number: int, title: str, location: str) -> str:
     """Return a Markdown line that names a source, to show below an answer."""
     source = " ".join(f"{title} · {location}".split())
     return f"[{number}] {escape(source)}"
 
 
-def best_passage(text: str, question: str, limit: int = MAX_PASSAGE_CHARS) -> str:
+def find_best_passage(text: str, question: str, limit: int = MAX_PASSAGE_CHARS) -> str:
     """Return the paragraph of `text` that shares most words with `question`, cut to `limit`."""
-    question_words = content_words(question)
+    question_words = list_content_words(question)
 
     def count_shared(paragraph: str) -> int:
-        paragraph_words = content_words(paragraph)
+        paragraph_words = list_content_words(paragraph)
         return len(question_words & paragraph_words)
 
     paragraphs = BLANK_LINE.split(text)
@@ -223,7 +223,7 @@ def best_passage(text: str, question: str, limit: int = MAX_PASSAGE_CHARS) -> st
     return truncate_at_boundary(best.strip(), limit)
 
 
-def content_words(text: str) -> set[str]:
+def list_content_words(text: str) -> set[str]:
     """Return the normalised words of a text, without words of one or two ASCII letters."""
     words = set()
     for word in split_words(text):
@@ -318,7 +318,7 @@ def _format_new_chunks(chunks: Sequence[Chunk], given_ids: set[str]) -> str:
     if not new_chunks:
         return NO_MORE
     given_ids.update(chunk.id for chunk in new_chunks)
-    return excerpts(new_chunks)
+    return format_excerpts(new_chunks)
 
 
 def index_by_id(chunks: Iterable[Chunk]) -> dict[str, Source]:

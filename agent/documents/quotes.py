@@ -25,9 +25,9 @@ from agent.documents.passages import (
     QueryText,
     announce_passages,
     ask_cheaper_model_first,
-    best_passage,
     build_result_fields,
     escape_tags,
+    find_best_passage,
     index_by_id,
     keep_near_best,
     retrieve,
@@ -406,7 +406,7 @@ def _quote_best_passages(query: str, chunks: Sequence[Chunk]) -> tuple[Quote, ..
     best_chunks = keep_near_best(chunks)[:PASSAGES_SHOWN]
     quotes = []
     for chunk in best_chunks:
-        passage = best_passage(chunk.text, query)
+        passage = find_best_passage(chunk.text, query)
         quotes.append(_build_quote(chunk, passage, relevance=""))
     return tuple(quotes)
 

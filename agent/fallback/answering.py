@@ -13,7 +13,7 @@ from agent.documents.passages import (
     DocumentStore,
     announce_passages,
     describe_chunks,
-    source_line,
+    format_source_line,
 )
 from agent.documents.shop import asks_for_staff, find_shop_topics
 from agent.engine.run import NO_SPAN, Span
@@ -429,7 +429,7 @@ def _quote(passage: Chunk) -> str:
     lines = filter(str.strip, passage.text.splitlines())
     quotation = "\n".join(f"> {escape(line)}" for line in lines)
     # The passage is the only source of the answer, so its number is 1.
-    source = source_line(1, passage.title, passage.location)
+    source = format_source_line(1, passage.title, passage.location)
     announcement = announce_passages("fallback_passage", passage.text)
     return _join(announcement, quotation, source)
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Final
 
-from agent.documents.passages import Chunk, DocumentStore, best_passage
+from agent.documents.passages import Chunk, DocumentStore, find_best_passage
 from agent.documents.shop import ONLY_OF_SHOP, find_shop_topics, is_shop_document
 from agent.documents.topics import (
     find_share_on_topic,
@@ -52,7 +52,7 @@ async def find_passage(
     wanted = " ".join(queries)
     for chunk in sorted(chunks, key=relevance, reverse=True):
         if topics.are_in(chunk.source_text):
-            text = best_passage(chunk.text, wanted, MAX_PASSAGE_CHARS)
+            text = find_best_passage(chunk.text, wanted, MAX_PASSAGE_CHARS)
             return replace(chunk, text=text)
     return None
 

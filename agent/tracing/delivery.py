@@ -221,8 +221,9 @@ class LangfuseApi(OtlpServer):
                 ids = {item.trace_id for item in page.data if item.trace_id}
                 if ids:
                     has_traces = True
-                    delete = self.api.trace.delete_multiple
-                    await delete(trace_ids=sorted(ids), request_options=NO_RETRIES)
+                    await self.api.trace.delete_multiple(
+                        trace_ids=sorted(ids), request_options=NO_RETRIES
+                    )
             cursor = page.meta.cursor
             if not cursor:
                 return has_traces

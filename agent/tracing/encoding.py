@@ -5,7 +5,7 @@ the turn need not wait for the client.
 """
 
 import logging
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -30,10 +30,10 @@ from agent.engine.run import PromptRef
 from agent.tracing.langfuse_project import Project
 from agent.tracing.records import SpanRecord, TraceRecord
 
-CLIENT_SECONDS: Final = 30  # the time limit of a request for a prompt or a data set
-EXPERIMENT_ENVIRONMENT: Final = (
-    "sdk-experiment"  # the environment of the client's experiments
-)
+CLIENT_SECONDS: Final = 30
+"""The time limit of a request for a prompt or a data set."""
+EXPERIMENT_ENVIRONMENT: Final = "sdk-experiment"
+"""The environment of the client's experiments."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class TraceEncoder:
                 # After an error, the spans must be taken too. Otherwise they would be among those
                 # of the next trace.
                 request = self._take_request()
-        for span in _spans_of(request):
+        for span in _list_spans(request):
             # Put back the recorded ids, so that a repeated request replaces these spans.
             record = observed[span.span_id.hex()]
             span.trace_id = bytes.fromhex(trace.trace_id)
@@ -102,23 +102,19 @@ class TraceEncoder:
         def replay(**_: Any) -> object:
             for trace in traces:
                 observed.update(observe(self.client, trace))
-            scores.extend(_scores_of_current_span(self.client, last))
+            scores.extend(_score_current_span(self.client, last))
             return last.root.output
 
-        tags: list[str] = []
-        for trace in traces:
-            tags += trace.tags
-        unique_tags = list(dict.fromkeys(tags))
-        with self._lock, _propagate(last, unique_tags):
+        with self._lock, _propagate(last, _list_tags(traces)):
             try:
                 result = self.client.run_experiment(
                     data=[item], task=replay, **experiment_fields
                 )
             finally:
                 request = self._take_request()
-        for span in _spans_of(request):
+        for span in _list_spans(request):
             record = observed.get(span.span_id.hex())
-            if record:
+            if record is not None:
                 _put_back_times(span, [record])
             else:
                 # The client's own spans last from the first turn to the last.
@@ -134,7 +130,15 @@ class TraceEncoder:
         return encode_spans(finished)
 
 
-def _spans_of(request: ExportTraceServiceRequest) -> Iterator[Span]:
+def _list_tags(traces: Iterable[TraceRecord]) -> list[str]:
+    """Return the tags of all traces, each once."""
+    tags: list[str] = []
+    for trace in traces:
+        tags += trace.tags
+    return list(dict.fromkeys(tags))
+
+
+def _list_spans(request: ExportTraceServiceRequest) -> Iterator[Span]:
     for batch in request.resource_spans:
         for scope in batch.scope_spans:
             yield from scope.spans
@@ -171,7 +175,8 @@ def observe(client: Langfuse, trace: TraceRecord) -> dict[str, SpanRecord]:
         for span in trace.spans:
             # The client itself starts the observation of the root, which has no parent.
             parent = observations.get(span.parent_id, client)
-            observation = parent.start_observation(**_observation_fields(span))
+            fields = _build_observation_fields(span)
+            observation = parent.start_observation(**fields)
             observations[span.span_id] = observation
             observed[observation.id] = span
     for observation in observations.values():
@@ -189,7 +194,7 @@ def _propagate(trace: TraceRecord, tags: list[str]) -> AbstractContextManager[An
     )
 
 
-def _scores_of_current_span(
+def _score_current_span(
     client: Langfuse, trace: TraceRecord
 ) -> Iterator[CreateScoreRequest]:
     """Yield the scores of a trace as those of the observation that is current in the client."""
@@ -208,7 +213,7 @@ def _scores_of_current_span(
         )
 
 
-def _observation_fields(span: SpanRecord) -> dict[str, Any]:
+def _build_observation_fields(span: SpanRecord) -> dict[str, Any]:
     """Return the arguments of `start_observation` for a span."""
     fields: dict[str, Any] = {
         "name": span.name,
@@ -221,13 +226,13 @@ def _observation_fields(span: SpanRecord) -> dict[str, Any]:
     if span.tools:
         fields["input"] = {"tools": span.tools, "messages": span.input}
     if span.level != "DEFAULT":
-        fields["status_message"] = _status_message(span.metadata)
+        fields["status_message"] = _build_status_message(span.metadata)
     if span.kind == "generation":
-        fields |= _generation_fields(span)
+        fields |= _build_generation_fields(span)
     return fields
 
 
-def _status_message(metadata: Mapping[str, Any]) -> str:
+def _build_status_message(metadata: Mapping[str, Any]) -> str:
     """Return the types of errors, and the status and the cause of a failed request.
 
     Example: `ModelUnavailable: HTTP 429: Rate limit reached for gpt-4o`.
@@ -246,7 +251,7 @@ def _status_message(metadata: Mapping[str, Any]) -> str:
     return ": ".join(parts)
 
 
-def _generation_fields(span: SpanRecord) -> dict[str, Any]:
+def _build_generation_fields(span: SpanRecord) -> dict[str, Any]:
     """Return the arguments of `start_observation` that only a generation has."""
     usage = span.usage or TokenUsage()
     fields: dict[str, Any] = {
@@ -262,24 +267,24 @@ def _generation_fields(span: SpanRecord) -> dict[str, Any]:
     # The costs are None if the price of the model is not known. Then Langfuse may know it.
     if costs is not None:
         # Without a total, Langfuse adds up only the costs of `input` and `output`.
-        fields["cost_details"] = {"total": sum(costs.values()), **costs}
+        total = sum(costs.values())
+        fields["cost_details"] = {"total": total, **costs}
     if span.first_token_ns:
         began = datetime.fromtimestamp(span.first_token_ns / 1e9, UTC)
         fields["completion_start_time"] = began
-    prompt = span.prompt
-    if prompt:
+    if span.prompt is not None:
+        fields["prompt"] = _link_prompt(span.prompt)
         fields["metadata"] = {
             **span.metadata,
-            "prompt_name": prompt.name,
-            "prompt_version": prompt.origin,
-            "prompt_label": prompt.label or None,
+            "prompt_name": span.prompt.name,
+            "prompt_version": span.prompt.origin,
+            "prompt_label": span.prompt.label or None,
         }
-        fields["prompt"] = _prompt_link(prompt)
     return fields
 
 
-def _prompt_link(prompt: PromptRef) -> TextPromptClient:
-    """Return the link from a generation to its prompt in Langfuse. It needs no text."""
+def _link_prompt(prompt: PromptRef) -> TextPromptClient:
+    """Return the link from a generation to its prompt in Langfuse, which needs no text."""
     version = Prompt_Text(
         name=prompt.name,
         version=prompt.version,

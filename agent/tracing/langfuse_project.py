@@ -20,18 +20,19 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 KEYS: Final = "LANGFUSE_BASE_URL, LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY"
+"""The settings to check if Langfuse does not answer as expected."""
 REFUSALS: Final = frozenset({400, 413, 422})
 """The HTTP statuses after which the same request would fail again."""
 FETCH_SECONDS: Final = 5
 """The time limit for fetching a prompt."""
-EVERY_SECONDS: Final = 60.0
+REFRESH_SECONDS: Final = 60.0
 """The time between two fetches of all prompts."""
-AWAY: Final = "Prompts cannot be fetched, the last good ones stay"
+NOT_FETCHED: Final = "Prompts cannot be fetched, the last good ones stay"
 
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """A project of Langfuse, and what traces say of this program."""
+    """A project of Langfuse, and the names by which its traces tell this program from others."""
 
     keys: tuple[str, str]
     """The public key and the secret key."""
@@ -119,10 +120,10 @@ class ManagedPrompts:
         self._problems: list[str] = []
 
     async def refresh(self) -> None:
-        """Fetch every prompt in a thread now and then every `EVERY_SECONDS`, until cancelled."""
+        """Fetch all prompts in a thread, now and again and again, until cancelled."""
         while True:
             await asyncio.to_thread(self.fetch)
-            await asyncio.sleep(EVERY_SECONDS)
+            await asyncio.sleep(REFRESH_SECONDS)
 
     def fetch(self) -> None:
         """Fetch every prompt once, and log each new problem. This raises no error."""
@@ -133,7 +134,7 @@ class ManagedPrompts:
                 problem = self._fetch_prompt(client, name)
                 problems.append(problem)
         except Exception as error:
-            problems.append(f"{AWAY}: {to_unavailable(error)}")
+            problems.append(f"{NOT_FETCHED}: {to_unavailable(error)}")
         for problem in problems:
             if problem and problem not in self._problems:
                 log.warning("%s", problem)
@@ -141,12 +142,15 @@ class ManagedPrompts:
 
     def _fetch_prompt(self, client: "Langfuse", name: str) -> str:
         """Fetch a prompt, and use it if it is valid. Return what is wrong with it, or ""."""
-        prompt = (
-            fetch_prompt(client, name, label=self._label) or built_in_prompts()[name]
-        )
+        prompt = fetch_prompt(client, name, label=self._label)
+        if prompt is None:
+            prompt = built_in_prompts()[name]
         reason = find_prompt_error(name, prompt.text)
-        if reason:
-            refused = f"prompt {name}: {prompt.ref.origin} is refused: {clip_quote(reason, 300)}"
-            return f"{refused}; {self.current[name].ref.origin} stays in use"
-        self.current[name] = prompt
-        return ""
+        if reason is None:
+            self.current[name] = prompt
+            return ""
+        kept = self.current[name].ref.origin
+        return (
+            f"prompt {name}: {prompt.ref.origin} is refused: {clip_quote(reason, 300)}; "
+            f"{kept} stays in use"
+        )

@@ -17,24 +17,30 @@ from agent.tracing.records import ScoreRecord, SpanRecord, TraceRecord
 Content = Literal["full", "masked", "none"]
 """Texts in traces: all except secrets, all except personal data and secrets, or none."""
 
-MAX_DEPTH: Final = 60  # levels of nested data; deeper levels are left out
-MAX_MASKED_CHARS: Final = (
-    100_000  # the part of a text that is masked; the rest is left out
-)
+MAX_DEPTH: Final = 60
+"""The levels of nested data that are masked. Deeper levels are left out."""
+MAX_MASKED_CHARS: Final = 100_000
+"""The part of a text that is masked. The rest is left out."""
 MIN_SECRET_CHARS: Final = 8
-# A short word as a key ("ollama") would be masked everywhere.
 MIN_WORD_SECRET_CHARS: Final = 16
-MIN_ANY_CASE_CHARS: Final = 5  # shorter names such as "rose" and "may" are also words
-MAX_JUDGED: Final = 30  # the runs of digits of a text that are examined
-MAX_TRIES: Final = 20  # the tries of the search for a phone number
+"""The shortest secret of letters alone. A short word as a key ("ollama") would be masked
+everywhere."""
+MIN_ANY_CASE_CHARS: Final = 5
+"""A shorter name is masked only as it is written and in capitals: "rose" and "may" are words."""
+MAX_JUDGED: Final = 30
+"""The most different candidates of a text that are examined."""
+MAX_TRIES: Final = 20
+"""The most tries of the search for a phone number."""
 WORDS_IN_METADATA: Final = {"reason", "cause"}
 """The metadata with the reason of an error, which may quote what was said."""
 
-LETTERS: Final = r"\p{Latin}\p{Greek}\p{Cyrillic}\d"
-"""The letters of scripts that write spaces between words."""
-BEFORE: Final = rf"(^|\\[nrt]|[^{LETTERS}])"
-BEFORE_NUMBER: Final = rf"(^|\\[nrt]|[^{LETTERS}_.,/-])"
-BEHIND: Final = rf"($|[^{LETTERS}])"
+WORD_CHARS: Final = r"\p{Latin}\p{Greek}\p{Cyrillic}\d"
+"""Digits, and the letters of scripts that write spaces between words."""
+BEFORE: Final = rf"(^|\\[nrt]|[^{WORD_CHARS}])"
+r"""What stands before a word: the beginning, a line end or tab as JSON escapes it ("\n"), or a
+character that is no part of a word."""
+BEFORE_NUMBER: Final = rf"(^|\\[nrt]|[^{WORD_CHARS}_.,/-])"
+BEHIND: Final = rf"($|[^{WORD_CHARS}])"
 WORD: Final = pattern(r"[\w'’-]+")
 DIGIT_RUN: Final = pattern(r"\d+")
 SEVEN_DIGITS: Final = pattern(r"\d(?:[\s()./|_,-]{0,3}\d){6}")
@@ -81,9 +87,9 @@ class Masking:
         text = self._hide_secrets(text)
         if self.content == "full":
             return text
-        text = _mask_forms(text)
-        names_rule = _names_rule(self.names)
-        if names_rule:
+        text = _mask_by_form(text)
+        names_rule = _make_names_rule(self.names)
+        if names_rule is not None:
             text = names_rule.mask_all(text)
         return text
 
@@ -94,7 +100,10 @@ class Masking:
         return self.mask_text(text)
 
     def mask_value(self, value: object, depth: int = 0) -> Any:
-        """Return JSON-like data with every text masked. Other objects become masked strings."""
+        """Return JSON-like data with every text masked. Other objects become masked strings.
+
+        `depth` is the number of levels above the data.
+        """
         if value is None or isinstance(value, bool | int | float):
             return value
         if depth > MAX_DEPTH:
@@ -119,18 +128,19 @@ class Masking:
             masking = replace(masking, content="none")
         scores: dict[str, ScoreRecord] = {}
         for name, score in trace.scores.items():
-            scores[name] = replace(score, comment=masking.mask_words(score.comment))
+            comment = masking.mask_words(score.comment)
+            scores[name] = replace(score, comment=comment)
         return replace(
             trace,
             names=(),
-            tags=tuple(map(masking.mask_text, trace.tags)),
-            spans=list(map(masking._mask_span, trace.spans)),
+            tags=tuple(masking.mask_text(tag) for tag in trace.tags),
+            spans=[masking._mask_span(span) for span in trace.spans],
             scores=scores,
         )
 
     def _mask_span(self, span: SpanRecord) -> SpanRecord:
         if self.content == "none":
-            span = _without_words(span)
+            span = _remove_words(span)
         model = span.model
         if model:
             # A server may give a model any name. The numbers in it are dates and sizes.
@@ -145,6 +155,7 @@ class Masking:
         )
 
     def _hide_secrets(self, text: str) -> str:
+        """Return a text without secrets, cut, and without characters that cannot be stored."""
         if len(text) > MAX_MASKED_CHARS:
             text = f"{text[:MAX_MASKED_CHARS]}[cut: {len(text)} characters in all]"
         text = strip_unstorable(text)
@@ -153,7 +164,7 @@ class Masking:
         return text
 
 
-def _without_words(span: SpanRecord) -> SpanRecord:
+def _remove_words(span: SpanRecord) -> SpanRecord:
     """Return a span without its input and output, and without what may quote them."""
     metadata = dict(span.metadata)
     for key in WORDS_IN_METADATA:
@@ -162,7 +173,7 @@ def _without_words(span: SpanRecord) -> SpanRecord:
 
 
 @lru_cache(maxsize=512)
-def _mask_forms(text: str) -> str:
+def _mask_by_form(text: str) -> str:
     """Mask data recognised by its form. This is cached, because texts recur in later requests."""
     if "@" in text or "%40" in text:
         text = EMAIL.sub("[email]", text)
@@ -175,7 +186,8 @@ def _mask_forms(text: str) -> str:
 
 def _mask_location(found: Match) -> str:
     latitude, longitude = map(float, found.groups())
-    if abs(latitude) <= 2 and abs(longitude) <= 2:  # these are probably two scores
+    are_scores = abs(latitude) <= 2 and abs(longitude) <= 2  # such as "0.8134, 1.2057"
+    if are_scores:
         return found[0]
     return "[location]"
 
@@ -201,51 +213,59 @@ class Rule:
         """
         judged: dict[str, str] = {}
 
-        def judge(written: str) -> str:
+        def judge(candidate: str) -> str:
             """Return the part to mask of a text that looks like data of this kind."""
-            if written not in judged:
+            if candidate not in judged:
                 if len(judged) >= MAX_JUDGED:
-                    return written
-                judged[written] = self.find(written)
-            return judged[written]
+                    return candidate
+                judged[candidate] = self.find(candidate)
+            return judged[candidate]
 
         def mask_one(match: Match) -> str:
-            before, written, behind = match.groups()
-            found = judge(written)
-            if not found:
+            before, candidate, behind = match.groups()
+            data = judge(candidate)
+            if not data:
                 return match[0]
-            masked = written.replace(found, self.mask, 1)
+            masked = candidate.replace(data, self.mask, 1)
             return f"{before}{masked}{behind}"
 
-        while True:  # a match may share a character with the match before
-            masked = self.form.sub(mask_one, text)
-            if masked == text:
-                return text
-            text = masked
+        # Data directly behind a match is not found at once, because both share the character
+        # between them.
+        masked_text = self.form.sub(mask_one, text)
+        while masked_text != text:
+            text = masked_text
+            masked_text = self.form.sub(mask_one, text)
+        return text
 
 
 def _find_iban(text: str) -> str:
     """Return the IBAN (ISO 13616, modulo 97) with which a text begins, or ""."""
     groups = text.split(" ")
     for count in range(len(groups), 0, -1):
-        signs = "".join(groups[:count])
-        moved = signs[4:] + signs[:4]
-        # "A" is 10, "Z" is 35.
-        digits = [str(int(sign, 36)) for sign in moved]
-        if int("".join(digits)) % 97 == 1:
-            return " ".join(groups[:count])
+        first_groups = groups[:count]
+        if _is_iban("".join(first_groups)):
+            return " ".join(first_groups)
     return ""
+
+
+def _is_iban(signs: str) -> bool:
+    # The country and the check digits are moved to the end.
+    moved = signs[4:] + signs[:4]
+    # "A" is 10, "Z" is 35.
+    digits = [str(int(sign, 36)) for sign in moved]
+    return int("".join(digits)) % 97 == 1
 
 
 def _find_card(text: str) -> str:
     """Return the number of a card in one, three or four groups of digits, or ""."""
-    groups = [found.span() for found in DIGIT_RUN.finditer(text)]
+    groups = [match.span() for match in DIGIT_RUN.finditer(text)]
     for count in (1, 3, 4):
         for first in range(len(groups) - count + 1):
             start, _ = groups[first]
             _, end = groups[first + count - 1]
-            if _is_card(text[start:end]):
-                return text[start:end]
+            number = text[start:end]
+            if _is_card(number):
+                return number
     return ""
 
 
@@ -256,9 +276,13 @@ def _is_card(number: str) -> bool:
     if digits[0] not in (3, 4, 5, 6):  # no large issuer has cards with such numbers
         return False
     # Luhn's rule: from the right, every second digit is doubled, and then all digits are added up.
-    total = sum(digits[-1::-2])
-    for digit in digits[-2::-2]:
-        total += sum(divmod(2 * digit, 10))
+    total = 0
+    for position, digit in enumerate(reversed(digits)):
+        if position % 2 == 0:
+            total += digit
+        else:
+            tens, ones = divmod(2 * digit, 10)
+            total += tens + ones
     return total % 10 == 0
 
 
@@ -267,22 +291,24 @@ def _find_phone(text: str) -> str:
     """Return the phone number in a run of digits that looks like one, or ""."""
     import phonenumbers  # noqa: PLC0415 - only where something looks like one
 
-    # Other groups of digits look like prices and years.
+    # Digits in groups that are unusual for phone numbers may be prices and years.
     strict = phonenumbers.Leniency.STRICT_GROUPING
     for country in COUNTRIES:
-        for found in phonenumbers.PhoneNumberMatcher(text, country, strict, MAX_TRIES):
-            return str(found.raw_string)
+        matches = phonenumbers.PhoneNumberMatcher(text, country, strict, MAX_TRIES)
+        for match in matches:
+            return str(match.raw_string)
     return ""
 
 
-def _number_pattern(form: str) -> Pattern:
-    return pattern(f"{BEFORE_NUMBER}({form}){BEHIND}")
+def _make_number_rule(form: str, find: Callable[[str], str], mask: str) -> Rule:
+    number = pattern(f"{BEFORE_NUMBER}({form}){BEHIND}")
+    return Rule(number, find, mask)
 
 
 NUMBER_RULES: Final = (
-    Rule(_number_pattern(IBAN), _find_iban, "[iban]"),
-    Rule(_number_pattern(CARD), _find_card, "[card]"),
-    Rule(_number_pattern(PHONE), _find_phone, "[phone]"),
+    _make_number_rule(IBAN, _find_iban, "[iban]"),
+    _make_number_rule(CARD, _find_card, "[card]"),
+    _make_number_rule(PHONE, _find_phone, "[phone]"),
 )
 
 
@@ -296,30 +322,34 @@ def _spell_secrets(secrets: tuple[str, ...]) -> tuple[str, ...]:
             min_chars = MIN_WORD_SECRET_CHARS
         if len(secret) < min_chars:
             continue
-        spellings.add(secret)
-        spellings.add(json.dumps(secret)[1:-1])
-        spellings.add(quote(secret, safe=""))
+        as_json = json.dumps(secret)[1:-1]  # without quotation marks
+        in_url = quote(secret, safe="")
+        spellings.update((secret, as_json, in_url))
+    # A longer spelling may contain a shorter one.
     return tuple(sorted(spellings, key=len, reverse=True))
 
 
 @lru_cache(maxsize=256)
-def _names_rule(names: tuple[str, ...]) -> Rule | None:
+def _make_names_rule(names: tuple[str, ...]) -> Rule | None:
     """Return a rule for the names and their parts, or None if there is nothing to mask."""
     words: set[str] = set()
     for name in names:
         parts = WORD.findall(name)
-        words |= {" ".join(parts), *parts}
+        words.update(parts)
+        words.add(" ".join(parts))
     spellings: list[str] = []
     for word in sorted(words, key=len, reverse=True):
         has_letters = any(map(str.isalpha, word))
         is_in_mask = word.lower() == "name"
         if len(word) < 2 or not has_letters or is_in_mask:
             continue
+        escaped = escape_pattern(word)
         if len(word) >= MIN_ANY_CASE_CHARS:
-            spellings.append(f"(?i:{escape_pattern(word)})")
+            spellings.append(f"(?i:{escaped})")
         else:
-            spellings += [escape_pattern(word), escape_pattern(word.upper())]
+            spellings += [escaped, escape_pattern(word.upper())]
     if not spellings:
         return None
-    form = pattern(f"{BEFORE}(@?(?:{'|'.join(spellings)})){BEHIND}")
-    return Rule(form, str, "[name]")
+    any_spelling = "|".join(spellings)
+    form = pattern(f"{BEFORE}(@?(?:{any_spelling})){BEHIND}")
+    return Rule(form, str, "[name]")  # `str` returns all that was found

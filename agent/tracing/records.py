@@ -37,13 +37,15 @@ def keyed_hash(kind: str, value: int | str, key: SecretStr) -> str:
     # With the kind, a user and the private chat with the same number have different hashes.
     named = f"{kind}:{value}".encode()
     secret = key.get_secret_value().encode()
-    return hmac.new(secret, named, hashlib.sha256).hexdigest()[:16]
+    digest = hmac.new(secret, named, hashlib.sha256).hexdigest()
+    return digest[:16]
 
 
 def trace_id_of(*parts: int | str) -> str:
     """Return the trace id of a turn, 32 hex digits, derived from what identifies the turn."""
     joined = ":".join(map(str, parts))
-    return hashlib.sha256(joined.encode()).hexdigest()[:32]
+    digest = hashlib.sha256(joined.encode()).hexdigest()
+    return digest[:32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,7 @@ class ScoreRecord:
 
 @dataclass(slots=True)
 class SpanRecord:
-    """What is known of a span. `agent.engine.run.SpanFields` says what the fields mean.
+    """The fields of a span. `agent.engine.run.SpanFields` says what most of them mean.
 
     Ids are 16 hex digits. Times are nanoseconds since the epoch (UTC).
     """
@@ -165,26 +167,35 @@ class TraceRecord:
         spans = [span for span in self.spans if not span.metadata.get("superseded")]
         # The turn lasts until its messages are sent, which is after its answer was stored.
         root.ended_ns = max(span.ended_ns or 0 for span in spans)
-        first_model: str | None = None
-        answering_model: str | None = None
-        for span in spans:
-            if span.kind != "generation" or "model" not in span.metadata:
-                continue
-            model = span.metadata["model"]
-            if first_model is None:
-                first_model = model
-            if span.name == "llm.answer" and span.level != "ERROR":
-                answering_model = model
-        # A fallback is an answer without a model, or of another model than the first.
-        is_fallback = root.metadata.get("outcome") == "fallback"
-        if answering_model is not None:
-            root.metadata["model"] = answering_model
-            is_fallback = is_fallback or answering_model != first_model
-        root.metadata["fallback"] = is_fallback
-        self.tags = tuple(dict.fromkeys(_find_tags(root, spans)))
+        _note_models(root, spans)
+        tags = dict.fromkeys(_find_tags(root, spans))
+        self.tags = tuple(tags)
+
+
+def _note_models(root: SpanRecord, spans: Sequence[SpanRecord]) -> None:
+    """Set the model that answered on the root, and whether the answer is a fallback.
+
+    A fallback is an answer without a model, or of another model than the first that was asked.
+    """
+    first_model: str | None = None
+    answering_model: str | None = None
+    for span in spans:
+        if span.kind != "generation" or "model" not in span.metadata:
+            continue
+        model = span.metadata["model"]
+        if first_model is None:
+            first_model = model
+        if span.name == "llm.answer" and span.level != "ERROR":
+            answering_model = model
+    is_fallback = root.metadata.get("outcome") == "fallback"
+    if answering_model is not None:
+        root.metadata["model"] = answering_model
+        is_fallback = is_fallback or answering_model != first_model
+    root.metadata["fallback"] = is_fallback
 
 
 def _note_send_error(root: SpanRecord, sending: SpanRecord) -> None:
+    """Set on the root that messages were not sent. Those that may have arrived do not count."""
     error = sending.metadata.get("error")
     if error is None or error == AMBIGUOUS:
         return
@@ -194,21 +205,22 @@ def _note_send_error(root: SpanRecord, sending: SpanRecord) -> None:
 
 def _find_tags(root: SpanRecord, spans: Sequence[SpanRecord]) -> Iterator[str]:
     """Yield the tags that admins filter by, such as "retried" or "error:grounding"."""
-    of_turn = root.metadata
+    metadata = root.metadata
     for flag in ("retried", "fallback", "resumed"):
-        if of_turn.get(flag):
+        if metadata.get(flag):
             yield flag
-    for error_type in of_turn.get("error_types", ()):
+    for error_type in metadata.get("error_types", ()):
         yield f"error:{error_type}"
-    if "send_error" in of_turn:
-        yield f"send_error:{of_turn['send_error']}"
+    if "send_error" in metadata:
+        yield f"send_error:{metadata['send_error']}"
     for span in spans:
         if span.kind == "tool" and span.level == "ERROR":
-            yield f"tool_error:{span.name.removeprefix('tool.')}"
+            tool_name = span.name.removeprefix("tool.")
+            yield f"tool_error:{tool_name}"
         if "mode" in span.metadata:
             yield f"mode:{span.metadata['mode']}"
-    if "model" in of_turn:
-        yield f"model:{of_turn['model']}"
+    if "model" in metadata:
+        yield f"model:{metadata['model']}"
 
 
 class OpenSpan(Span):

@@ -7,7 +7,7 @@ from typing import Annotated, TypeVar
 import typer
 from rich.table import Column
 
-from agent.documents.passages import best_passage
+from agent.documents.passages import find_best_passage
 from bot.commands.output import (
     build_table,
     fail,
@@ -94,7 +94,7 @@ def search_documents(
     chunks = _with_documents(lambda documents: documents.search([text]))
     for chunk in chunks:
         print_text(f"{chunk.title} · {chunk.location} ({chunk.path})")
-        print_text(f"{best_passage(chunk.text, text)}\n")
+        print_text(f"{find_best_passage(chunk.text, text)}\n")
     if not chunks:
         typer.echo("No document speaks of this.")
 

@@ -25,7 +25,7 @@ from agent.safety.concerns import (
     read_safety_state,
 )
 from agent.safety.state import CONCERNS
-from agent.safety.train import Labelled, build_matrix, fit, label_numbers, read_messages
+from agent.safety.train import Labelled, build_matrix, fit, number_labels, read_messages
 from agent.safety.words import normalize_message
 
 HERE = Path(__file__).parent
@@ -72,7 +72,7 @@ def hear(messages: Iterable[dict[str, str]]) -> list[Heard]:
 def hear_held_out() -> list[Heard]:
     messages = read_messages()
     matrix = build_matrix(messages)
-    labels = label_numbers(messages)
+    labels = number_labels(messages)
     batches = [message.batch for message in messages]
     heard = list[Heard]()
     for known, held_out in GroupKFold(FOLDS).split(matrix, labels, batches):

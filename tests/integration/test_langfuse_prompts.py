@@ -28,7 +28,7 @@ def in_langfuse(text: str, version: int, label: str = "production") -> Prompt:
 async def test_the_newest_version_in_langfuse_is_in_use_soon(
     otlp_receiver: OtlpReceiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("agent.tracing.langfuse_project.EVERY_SECONDS", 0.02)
+    monkeypatch.setattr("agent.tracing.langfuse_project.REFRESH_SECONDS", 0.02)
     prompts = prompts_of(otlp_receiver)
     refreshing = asyncio.create_task(prompts.refresh())
     for version, text in enumerate((GOOD, BETTER), 1):

@@ -9,9 +9,9 @@ import pytest
 from agent.cellar.items import (
     find_drinking_window,
     find_due_items,
+    find_state,
     guess_wine,
     parse_cellar_item,
-    state_of_window,
     to_cellar_item,
     to_wine,
 )
@@ -75,7 +75,7 @@ def test_a_line_is_parsed_as_a_cellar_item() -> None:
 def test_the_drinking_window_is_usual_or_stated_by_the_user() -> None:
     window = find_drinking_window(BAROLO)
     assert window == (2023, 2041)
-    states = [state_of_window(window, year) for year in (2020, 2030, 2050)]
+    states = [find_state(window, year) for year in (2020, 2030, 2050)]
     assert states == ["young", "ready", "late"]
     assert find_drinking_window(replace(BAROLO, drink_from=2028, drink_until=2035)) == (
         2028,
