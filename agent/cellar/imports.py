@@ -47,17 +47,20 @@ def make_plan(
     fitting = find_items_with_room(listed, stored)
     changes = []
     for item in fitting:
-        change = _find_change(item, stored_by_key.get(item.key), mode)
+        stored_item = stored_by_key.get(item.key)
+        change = _find_change(item, stored_item, mode)
         if change is not None:
             changes.append(change)
     changed_count = sum(item.key in counts for item in changes)
     fitting_keys = {item.key for item in fitting}
     gone = [item for item in in_stock if item.key not in fitting_keys]
     if mode == "replace":
-        changes += [replace(item, count=-item.count) for item in gone]
+        for item in gone:
+            changes.append(replace(item, count=-item.count))
     counts_after = counts.copy()
     for item in changes:
         counts_after[item.key] += item.count
+    owned_after = [count for count in counts_after.values() if count > 0]
     return ImportPlan(
         changes=tuple(changes),
         bottles=sum(item.count for item in listed),
@@ -67,7 +70,7 @@ def make_plan(
         gone=len(gone),
         left_out=len(listed) - len(fitting),
         bottles_after=counts_after.total(),
-        wines_after=sum(count > 0 for count in counts_after.values()),
+        wines_after=len(owned_after),
     )
 
 

@@ -107,8 +107,10 @@ def _index_cached(cellar: _Cellar, year: int) -> Sequence[IndexedItem]:
 
 
 def _index(items: Iterable[CellarItem], year: int) -> Sequence[IndexedItem]:
-    indexed_items = [_index_item(item, year) for item in items_in_stock(items)]
-    return tuple(sorted(indexed_items, key=_rank_readiness))
+    in_stock = items_in_stock(items)
+    indexed_items = [_index_item(item, year) for item in in_stock]
+    indexed_items.sort(key=_rank_readiness)
+    return tuple(indexed_items)
 
 
 def _rank_readiness(indexed: IndexedItem) -> tuple[int, int, int]:
@@ -173,7 +175,8 @@ def _read_euros(wine: Mapping[str, Any]) -> float | None:
 def _fold_words(item: CellarItem) -> str:
     """Return the words by which a user may name an item, without plural endings."""
     wine = item.wine
-    texts = [item.key, *wine.get("grapes", ()), name_size(item)]
+    texts = [item.key, name_size(item)]
+    texts += wine.get("grapes", ())
     for field in ("region", "appellation", "country", "style"):
         texts.append(wine.get(field, ""))
     return "".join(map(_fold, texts))

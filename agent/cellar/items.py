@@ -92,16 +92,22 @@ def to_cellar_item(wine: Wine, count: int, **facts: Any) -> CellarItem:
 
     Bottles of one wine in several sizes are several items.
     """
-    stored_names = {name for name, field in wine_fields().items() if field.in_cellar}
+    stored_names = set()
+    for name, field in wine_fields().items():
+        if field.in_cellar:
+            stored_names.add(name)
     fields = wine.model_dump(mode="json", exclude_defaults=True, include=stored_names)
     if wine.price is not None:
-        fields |= {"price": wine.price, "currency": wine.currency.value}
+        fields["price"] = wine.price
+        fields["currency"] = wine.currency.value
     # With a cellar id, a label without a vintage does not end in "NV".
-    label = wine.model_copy(update={"id": CELLAR_PREFIX}).label
+    cellar_wine = wine.model_copy(update={"id": CELLAR_PREFIX})
+    label = cellar_wine.label
     size_ml = facts.get("size_ml")
     if size_ml:
         label += f" {size_ml} ml"
-    return CellarItem(key=normalize(label), wine=fields, count=count, **facts)
+    key = normalize(label)
+    return CellarItem(key=key, wine=fields, count=count, **facts)
 
 
 def guess_wine(
@@ -210,6 +216,7 @@ def _find_usual_window(item: CellarItem) -> Window | None:
     has_facts = wine.get("vintage") and wine.get("style")
     if not has_facts:
         return None
+    grapes = wine.get("grapes", ())
     facts = _AgeingFacts(
         style=wine["style"],
         vintage=wine["vintage"],
@@ -217,7 +224,7 @@ def _find_usual_window(item: CellarItem) -> Window | None:
         name=wine["name"],
         region=wine.get("region", ""),
         appellation=wine.get("appellation", ""),
-        grapes=tuple(wine.get("grapes", ())[:1]),
+        grapes=tuple(grapes[:1]),
         price=wine.get("price"),
         currency=wine.get("currency", Currency.EUR.value),
     )
@@ -226,7 +233,8 @@ def _find_usual_window(item: CellarItem) -> Window | None:
 
 @lru_cache(MAX_CACHED_WINDOWS)
 def _read_tables(facts: _AgeingFacts) -> Window | None:
-    offer = Offer(price=facts.price, currency=Currency(facts.currency))
+    currency = Currency(facts.currency)
+    offer = Offer(price=facts.price, currency=currency)
     wine = Wine(
         id=CELLAR_PREFIX,
         producer=facts.producer,

@@ -43,7 +43,8 @@ def read_opened(items: Sequence[CellarItem], line: str) -> tuple[Removal, str, s
     may_be_count = bool(rest) and not line.startswith(NUMBER_SIGN)
     if may_be_count and isinstance(named, Found | TooFew):
         # The count of bottles that were found is negative.
-        named_item = replace(named.item, count=abs(named.item.count))
+        count = abs(named.item.count)
+        named_item = replace(named.item, count=count)
         if named_item.key != item.key:
             return Unclear((item, named_item)), "", ""
     rating, note = _split_rating(rest)

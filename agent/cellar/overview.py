@@ -52,7 +52,11 @@ def list_regions(items: Sequence[CellarItem]) -> list[tuple[str, int]]:
 
 def get_region(item: CellarItem) -> str:
     """Return the region of a wine, or else its country, or "" if both are unknown."""
-    return str(item.wine.get("region") or item.wine.get("country") or "")
+    for field in ("region", "country"):
+        name = item.wine.get(field)
+        if name:
+            return str(name)
+    return ""
 
 
 def format_overview(items: Sequence[CellarItem], year: int) -> str:
@@ -62,15 +66,21 @@ def format_overview(items: Sequence[CellarItem], year: int) -> str:
         return translate("cellar_none")
     count = sum(item.count for item in in_stock)
     states = count_states(items, year)
-    lines = (format_states(states), format_styles(in_stock), format_regions(in_stock))
-    parts = [translate("cellar_all", count=count), "\n".join(lines)]
+    lines = [
+        format_states(states),
+        format_styles(in_stock),
+        format_regions(in_stock),
+    ]
+    title = translate("cellar_all", count=count)
+    parts = [title, "\n".join(lines)]
     drinkable = []
     for indexed in index_cellar(items, year):  # the readiest first
         if indexed.state != "young":
             drinkable.append(indexed.item)
     if drinkable:
         heading = translate("cellar_readiest")
-        parts.append(format_items(drinkable[:PAGE_SIZE], year, heading))
+        readiest = drinkable[:PAGE_SIZE]
+        parts.append(format_items(readiest, year, heading))
     return "\n\n".join(parts)
 
 
@@ -113,16 +123,20 @@ def select_view(
     The name of a view is a style, a readiness or `=REGION`. Any other name stands for all items.
     """
     all_items = index_cellar(items, year)
-    if name in set(Style):
-        return [
-            indexed for indexed in all_items if indexed.item.wine.get("style") == name
-        ]
-    if name.startswith(REGION_SIGN):
-        region = name.removeprefix(REGION_SIGN)
-        return [indexed for indexed in all_items if get_region(indexed.item) == region]
     if name in get_args(Readiness):
         query = CellarQuery.model_validate({"readiness": name})
         return search_cellar(all_items, query)
+
+    def has_style(indexed: IndexedItem) -> bool:
+        return indexed.item.wine.get("style") == name
+
+    def is_from_region(indexed: IndexedItem) -> bool:
+        return get_region(indexed.item) == name.removeprefix(REGION_SIGN)
+
+    if name in set(Style):
+        return list(filter(has_style, all_items))
+    if name.startswith(REGION_SIGN):
+        return list(filter(is_from_region, all_items))
     return all_items
 
 

@@ -6,6 +6,7 @@ names come from files of users, so they are drawn as they are, never as formulas
 
 import asyncio
 import io
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -102,7 +103,8 @@ def describe_picture(items: Sequence[CellarItem], year: int) -> CellarPicture:
     for style, count in count_by(in_stock, "style"):
         if style:
             name = translate(f"style_{style}")
-            style_bars.append(_make_bar(name, count, STYLE_COLOURS[style]))
+            colour = STYLE_COLOURS[style]
+            style_bars.append(_make_bar(name, count, colour))
     region_bars = []
     for region, count in list_regions(in_stock):
         name = clip(to_one_line(region), MAX_NAME_CHARS)
@@ -136,17 +138,18 @@ def _count_states(
     items: Sequence[CellarItem], years: Sequence[int]
 ) -> tuple[tuple[Bar, ...], ...]:
     """Return the bottles of each state in each year. Those of unknown windows are left out."""
-    counts = {state: [0] * len(years) for state in STATE_COLOURS}
+    counts: Counter[tuple[str, int]] = Counter()  # by state and year
     for item in items:
         window = find_drinking_window(item)
         if window is None:
             continue
-        for index, year in enumerate(years):
-            counts[find_state(window, year)][index] += item.count
+        for year in years:
+            state = find_state(window, year)
+            counts[state, year] += item.count
     states: list[tuple[Bar, ...]] = []
     for state, colour in STATE_COLOURS.items():
         name = translate(f"cellar_picture_{state}")
-        bars = [_make_bar(name, count, colour) for count in counts[state]]
+        bars = [_make_bar(name, counts[state, year], colour) for year in years]
         states.append(tuple(bars))
     return tuple(states)
 
@@ -251,14 +254,17 @@ def _draw_years(axes: "Axes", picture: CellarPicture) -> None:
         for index, count in enumerate(counts):
             tops[index] += count
     highest = max(tops) or 1
+    below_columns = -0.07 * highest
+    for index, year in enumerate(picture.years):
+        _write(axes, index, below_columns, str(year), size=11, ha="center")
     lowest_bars = picture.states[0]
-    for index, (year, bar) in enumerate(zip(picture.years, lowest_bars, strict=True)):
-        _write(axes, index, -0.07 * highest, str(year), size=11, ha="center")
+    for index, bar in enumerate(lowest_bars):
         if bar.count >= MIN_LABELLED_SHARE * highest:
             middle = bar.count / 2
             _write(axes, index, middle, bar.label, size=9, color="white", ha="center")
     axes.set_ylim(0, highest)
-    axes.set_xlim(-0.4, len(picture.years) - 0.6)
+    last_position = len(picture.years) - 1
+    axes.set_xlim(-0.4, last_position + 0.4)
     _add_legend(axes, len(picture.states))
 
 
@@ -284,13 +290,16 @@ def _draw_bars(axes: "Axes", bars: Sequence[Bar], rows: int) -> None:
     """Draw horizontal bars, the first on top, with their names and numbers."""
     coloured_counts = [bar.count for bar in bars if bar.colour]
     longest = max(coloured_counts, default=1)
+    before_bar = -0.08 * longest
+    gap_behind_bar = 0.06 * longest
     for index, bar in enumerate(bars):
         length = 0
         if bar.colour:
             length = bar.count
             axes.barh(index, length, 0.62, color=bar.colour)
-        _write(axes, -0.08 * longest, index, bar.name, size=10.5, ha="right")
-        _write(axes, length + 0.06 * longest, index, bar.label, size=10.5)
+        behind_bar = length + gap_behind_bar
+        _write(axes, before_bar, index, bar.name, size=10.5, ha="right")
+        _write(axes, behind_bar, index, bar.label, size=10.5)
     axes.set_xlim(0, longest)
     axes.set_ylim(rows - 0.5, -0.5)
 

@@ -69,13 +69,12 @@ def describe_row(indexed: IndexedItem, *, is_noted: bool = False) -> str:
     """Return a row of `COLUMNS` for a model, of about 100 characters, without empty cells."""
     item = indexed.item
     wine = item.wine
-    origin = wine.get("appellation") or wine.get("region") or wine.get("country", "")
     cells = [
         f"{CELLAR_PREFIX}{item.number}",
         str(item.count),
         _shorten_label(wine),
         wine.get("style", ""),
-        origin,
+        _find_origin(wine),
     ]
     price = wine.get("price")
     if price is not None:
@@ -99,6 +98,15 @@ def _shorten_label(wine: Mapping[str, Any]) -> str:
     title = title[:MAX_ROW_NAME_CHARS]
     vintage = wine.get("vintage") or ""
     return f"{title} {vintage}".strip()
+
+
+def _find_origin(wine: Mapping[str, Any]) -> str:
+    """Return the most precise origin of a wine that is known, or ""."""
+    for field in ("appellation", "region", "country"):
+        name = wine.get(field)
+        if name:
+            return str(name)
+    return ""
 
 
 def _format_years_for_model(indexed: IndexedItem) -> str:
@@ -125,7 +133,8 @@ def describe_drink(drink: Drink) -> str:
 
 def to_drunk_wine(drink: Drink) -> Wine:
     """Return the wine of an opened bottle."""
-    return to_wine(CellarItem(key=drink.key, wine=drink.wine, count=0))
+    item = CellarItem(key=drink.key, wine=drink.wine, count=0)
+    return to_wine(item)
 
 
 def format_drinks(drinks: Iterable[Drink]) -> str:
@@ -182,7 +191,8 @@ def format_item(item: CellarItem, year: int) -> str:
     """Return the count of an item, its wine, size, price, best years, place, note and number."""
     parts = list(_list_item_parts(item, year))
     if item.note:
-        parts.append(translate("memory_note", what=escape(item.note)))
+        note = escape(item.note)
+        parts.append(translate("memory_note", what=note))
     if item.number:
         parts.append(f"#{item.number}")
     return " · ".join(parts)

@@ -80,7 +80,8 @@ def search_cellar(
     for meets_filter in _build_filters(query, pairing):
         found = list(filter(meets_filter, found))
     if query.text:
-        found = select_named(found, normalize(query.text).split())
+        words = normalize(query.text).split()
+        found = select_named(found, words)
     if pairing:
         _sort_by_pairing(found, pairing, query.foods)
     return found
@@ -147,9 +148,11 @@ def find_drinks(drinks: Sequence[Drink], text: str) -> list[Drink]:
     # item has one; the year only decides on readiness, which is not asked here.
     by_key = {}
     for drink in drinks:
-        by_key[drink.key] = CellarItem(key=drink.key, wine=drink.wine, count=1)
+        item = CellarItem(key=drink.key, wine=drink.wine, count=1)
+        by_key[drink.key] = item
     indexed_items = index_cellar(list(by_key.values()), year=0)
-    named = select_named(indexed_items, normalize(text).split())
+    words = normalize(text).split()
+    named = select_named(indexed_items, words)
     named_keys = {indexed.item.key for indexed in named}
     return [drink for drink in drinks if drink.key in named_keys]
 
@@ -157,7 +160,7 @@ def find_drinks(drinks: Sequence[Drink], text: str) -> list[Drink]:
 def _build_filters(query: CellarQuery, pairing: Pairing) -> list[ItemFilter]:
     """Return the filters for the fields that are set in a query, the cheapest first."""
     filters: list[ItemFilter] = []
-    styles: frozenset[str] = frozenset(query.styles or pairing.get("styles", ()))
+    styles = query.styles or pairing.get("styles", ())
     if query.readiness:
         filters.append(_READINESS_FILTERS[query.readiness])
     if styles:

@@ -130,10 +130,17 @@ async def _retrieve_without_model(
 ) -> list[Chunk]:
     """Return the best chunks about a question, which is searched for in English too."""
     topics = find_topics(question, current_language())
-    chunks = await retrieve(documents, topics.list_queries(question), run.span)
-    about = [chunk for chunk in chunks if topics.are_in(chunk.source_text)]
-    named = [chunk for chunk in about if topics.are_named_in(chunk.source_text)]
-    return named or about
+    queries = topics.list_queries(question)
+    about_topics = []
+    with_names = []
+    for chunk in await retrieve(documents, queries, run.span):
+        text = chunk.source_text
+        if not topics.are_in(text):
+            continue
+        about_topics.append(chunk)
+        if topics.are_named_in(text):
+            with_names.append(chunk)
+    return with_names or about_topics
 
 
 def build_answer_contract(
@@ -147,9 +154,14 @@ def build_answer_contract(
         # A text without invalid parts only gets shared citations after each of its sentences.
         render=lambda text, _: rules.keep_valid_part(text),
         keep_valid=lambda text, _: _keep_cited(text, rules),
-        read_text=lambda text: CODE_FENCE.sub(lambda fence: fence[1], text),
+        read_text=_remove_code_fence,
         feedback_wording=FEEDBACK,
     )
+
+
+def _remove_code_fence(text: str) -> str:
+    """Return the content of an answer that is a code block, or else the answer unchanged."""
+    return CODE_FENCE.sub(lambda match: match[1], text)
 
 
 def _keep_cited(text: str, rules: CitationRules) -> Part[str] | None:

@@ -280,7 +280,12 @@ def _read_brackets(match: Match, paths: Collection[str]) -> CitationBrackets:
             known.append(path)
         else:
             unknown.append(path)
-    return CitationBrackets(match.start(), match.end(), tuple(known), tuple(unknown))
+    return CitationBrackets(
+        start=match.start(),
+        end=match.end(),
+        paths=tuple(known),
+        unknown_paths=tuple(unknown),
+    )
 
 
 def _find_cited_paths(text: str, paths: Collection[str]) -> set[str]:
@@ -465,7 +470,8 @@ def _parse_lines(text: str, paths: Collection[str]) -> list[Line]:
     """
     lines: list[Line] = []
     covering: list[CitationBrackets] = []
-    for line in reversed(text.strip().splitlines()):
+    text_lines = text.strip().splitlines()
+    for line in reversed(text_lines):
         if _is_citations_only(line):
             covering = find_citations(line, paths)
             unknown_paths = _list_unknown_paths(covering)
@@ -480,16 +486,20 @@ def _parse_lines(text: str, paths: Collection[str]) -> list[Line]:
         marker = "" if is_heading else _read_list_marker(line)
         content = line.removeprefix(marker).strip()
         statements = []
-        for sentence in reversed(split_cited_sentences(content)):
+        sentences = split_cited_sentences(content)
+        for sentence in reversed(sentences):
             own_citations = find_citations(sentence, paths)
             if own_citations:
                 covering = own_citations
             needs_citation = not is_heading and _needs_citation(sentence)
-            statements.append(_make_statement(sentence, covering, needs_citation))
+            statement = _make_statement(sentence, covering, needs_citation)
+            statements.append(statement)
         if marker or is_heading:
             covering = []
-        lines.append(Line(marker, statements[::-1], is_heading))
-    return lines[::-1]
+        statements.reverse()
+        lines.append(Line(marker, statements, is_heading))
+    lines.reverse()
+    return lines
 
 
 def _read_list_marker(line: str) -> str:

@@ -118,7 +118,7 @@ class LookUpResult:
             text="\n\n".join(messages),
             parts=messages,
             outcome=self.outcome,
-            notes=tuple(filter(None, [self.note])),
+            notes=(self.note,) if self.note else (),
             retries=self.retry_count,
             error_types=self.error_types,
             structured_answer=self,
@@ -130,7 +130,9 @@ def build_result_fields(
     chunks: Sequence[Chunk], response: AgenticResponse[Any] | None, prompt: Prompt
 ) -> dict[str, Any]:
     """Return the fields of a `LookUpResult`. `response` is None if no model was asked."""
-    fields: dict[str, Any] = {"outcome": "answered", "chunks": tuple(chunks)}
+    fields: dict[str, Any] = {}
+    fields["outcome"] = "answered"
+    fields["chunks"] = tuple(chunks)
     if response is None:
         if chunks:
             fields["note"] = translate("documents_no_model")
@@ -164,8 +166,10 @@ async def retrieve(
         paths = [hit.path for hit in hits]
         known_paths = await documents.known_paths(paths)
         chunks = [hit for hit in hits[:MAX_CHUNKS] if hit.path in known_paths]
-        counts = {"found": len(chunks), "unknown": len(hits) - len(chunks)}
-        retriever.update(output=describe_chunks(chunks), metadata=counts)
+        found = len(chunks)
+        unknown = len(hits) - found
+        metadata = {"found": found, "unknown": unknown}
+        retriever.update(output=describe_chunks(chunks), metadata=metadata)
     return chunks
 
 
@@ -185,7 +189,8 @@ def describe_chunks(chunks: Sequence[Chunk]) -> list[dict[str, Any]]:
 
 def keep_near_best(chunks: Sequence[Chunk]) -> list[Chunk]:
     """Return the chunks whose score is not far below the best."""
-    best_score = max((chunk.score for chunk in chunks), default=0.0)
+    scores = [chunk.score for chunk in chunks]
+    best_score = max(scores, default=0.0)
     min_score = MIN_SCORE_SHARE * best_score
     return [chunk for chunk in chunks if chunk.score >= min_score]
 

@@ -113,7 +113,8 @@ def format_user_message(query: str, chunks: Sequence[Chunk]) -> str:
         section = f'Section: "{escape_tags(chunk.location)}"'
         parts.append(f"[{source}, {section}]\n{escape_tags(chunk.text)}")
     sources = "\n\n---\n\n".join(parts)
-    return PROMPT.format(query=escape_tags(query), sources=sources)
+    safe_query = escape_tags(query)
+    return PROMPT.format(query=safe_query, sources=sources)
 
 
 def build_quotes_contract(chunks: Sequence[Chunk]) -> OutputContract[QuotesAnswer]:
@@ -150,7 +151,8 @@ def _keep_valid_snippets(
     if not valid:
         return None
     changes = {"snippets": valid[:MAX_SNIPPETS], "no_results": False}
-    return Part(answer.model_copy(update=changes), tuple(cut_contents))
+    valid_answer = answer.model_copy(update=changes)
+    return Part(valid_answer, tuple(cut_contents))
 
 
 def _find_inconsistency(answer: QuotesAnswer) -> str | None:
@@ -294,7 +296,8 @@ class QuoteCache:
     def put(self, key: Hashable, quotes: Quotes) -> None:
         """Store `quotes` under `key`, and drop the oldest entry if the cache is full."""
         self._stored.pop(key, None)  # so that the entry is the newest again
-        self._stored[key] = (self._clock() + CACHE_SECONDS, quotes)
+        expiry = self._clock() + CACHE_SECONDS
+        self._stored[key] = (expiry, quotes)
         if len(self._stored) > CACHE_ENTRIES:
             oldest_key = next(iter(self._stored))
             del self._stored[oldest_key]
@@ -312,7 +315,8 @@ async def find_quotes(
     Without models, or if they fail, return the best passages of the search. A query repeated with
     equal chunks, models and prompt is answered from `cache`. Errors from the store propagate.
     """
-    chunks = await retrieve(documents, _list_queries(query), run.span)
+    queries = _list_queries(query)
+    chunks = await retrieve(documents, queries, run.span)
     prompt = get_prompt(run, "documents-quotes")
     key = _build_cache_key(query, chunks, run, prompt)
     if cache is not None:
@@ -324,7 +328,8 @@ async def find_quotes(
     if run.models and chunks:
         response = await _ask_for_quotes(query, chunks, run, prompt)
     quotes = _build_quotes(query, chunks, response, prompt)
-    if cache is not None and quotes.by_model and quotes.outcome == "answered":
+    is_complete = quotes.by_model and quotes.outcome == "answered"
+    if cache is not None and is_complete:
         cache.put(key, quotes)
     return quotes
 
@@ -342,8 +347,8 @@ def _build_cache_key(
     query: str, chunks: Sequence[Chunk], run: Run, prompt: Prompt
 ) -> Hashable:
     """Return everything on which the quotes for a query depend."""
-    # Models of the run, and cheaper ones that may be asked first.
-    models = (*run.models, *get_deps(run).models.values())
+    cheaper_models = get_deps(run).models.values()  # one of them may be asked first
+    models = (*run.models, *cheaper_models)
     return (
         tuple(query.lower().split()),
         tuple(chunks),  # a quote may be wrong after its document has changed
@@ -424,8 +429,8 @@ def _check_snippets(
         if found is None:
             continue
         chunk, content = found
-        quote = _build_quote(chunk, content, snippet.relevance.strip())
-        quotes[chunk.id, content] = quote
+        relevance = snippet.relevance.strip()
+        quotes[chunk.id, content] = _build_quote(chunk, content, relevance)
     return tuple(quotes.values())
 
 

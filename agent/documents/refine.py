@@ -147,7 +147,8 @@ async def refine_question(
     with run.span.child("refine", "span", input=question) as step:
         response = await _ask_once(question, replace(run, span=step))
         refinement = _apply_response(original, response)
-        step.update(output=list(refinement.queries[1:]))
+        _, *new_queries = refinement.queries
+        step.update(output=new_queries)
         if refinement.fallback_reason:
             metadata = {"fallback_reason": refinement.fallback_reason}
             step.update(metadata=metadata, level="WARNING")
@@ -173,11 +174,9 @@ async def _ask_once(question: str, run: Run) -> AgenticResponse[RefinedQuestion]
     )
     prompt = get_prompt(run, "refinement")
     run = with_instructions(run, prompt, schema=contract.output.schema_text)
-    return await generate_agentic_response(
-        PROMPT.format(question=escape_tags(question)),
-        run=replace(run, models=run.models[:1], limits=limits),
-        contract=contract,
-    )
+    run = replace(run, models=run.models[:1], limits=limits)
+    message = PROMPT.format(question=escape_tags(question))
+    return await generate_agentic_response(message, run=run, contract=contract)
 
 
 def _apply_response(
@@ -195,9 +194,12 @@ def _apply_response(
         name = name.strip("_")[:MAX_FLAG_CHARS]
         if name and name not in flags:
             flags.append(name)
-    fields = rewritten.model_dump(exclude={"refined_query", "security_flags"})
+    other_fields = rewritten.model_dump(exclude={"refined_query", "security_flags"})
     return replace(
-        original, refined=rewritten.refined_query, security_flags=tuple(flags), **fields
+        original,
+        refined=rewritten.refined_query,
+        security_flags=tuple(flags),
+        **other_fields,
     )
 
 

@@ -171,7 +171,8 @@ def _list_content_words(
         if not words:
             continue
         word = words[0]
-        if len(word) < MIN_TOPIC_LETTERS or word.isdecimal() or word in ignored_words:
+        has_meaning = len(word) >= MIN_TOPIC_LETTERS and not word.isdecimal()
+        if not has_meaning or word in ignored_words:
             continue
         # A grammatical word may also be a wine term, such as "glass" in "which glass".
         is_grammatical = index in grammatical_indices

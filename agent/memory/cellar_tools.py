@@ -138,7 +138,8 @@ async def change_cellar(arguments: CellarArguments, run: Run) -> ToolOutput:
         item = _find_removal(arguments, person)
     if arguments.action != "drink":
         return change_output("cellar changed", person, bottles=(item,))
-    drink = open_bottle(item, datetime.now(UTC), arguments.rating, arguments.note)
+    now = datetime.now(UTC)
+    drink = open_bottle(item, now, arguments.rating, arguments.note)
     return change_output("opened", person, bottles=(item,), drinks=(drink,))
 
 
@@ -182,7 +183,8 @@ def _find_addition(arguments: CellarArguments, person: Person) -> CellarItem:
         raise ToolError("the guest owns no wine with this wine_id; add it by its name")
     fields = dict(owned.wine)
     if arguments.price is not None:
-        fields |= {"price": arguments.price, "currency": arguments.currency.value}
+        fields["price"] = arguments.price
+        fields["currency"] = arguments.currency.value
     return replace(owned, count=arguments.count, wine=fields)
 
 
@@ -222,9 +224,13 @@ async def own_cellar(query: CellarQuery, run: Run) -> ToolOutput:
 def _describe_found(found: Sequence[IndexedItem], person: Person) -> ToolOutput:
     """Return the rows of the found items that fit into a result, with their wines as evidence."""
     is_noted = len(found) <= MAX_NOTED_ROWS
-    rows = [describe_row(indexed, is_noted=is_noted) for indexed in found[:MAX_ROWS]]
+    rows = []
+    for indexed in found[:MAX_ROWS]:
+        row = describe_row(indexed, is_noted=is_noted)
+        rows.append(row)
     # `fit_rows` only counts the rows that cannot fit, so they stay empty.
-    rows += [""] * (len(found) - len(rows))
+    hidden_count = len(found) - len(rows)
+    rows += [""] * hidden_count
     bottle_count = sum(indexed.item.count for indexed in found)
     head = {
         "found": f"{len(found)} wines, {bottle_count} bottles, owned by the guest",

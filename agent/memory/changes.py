@@ -52,7 +52,8 @@ def with_change_notes(
         known = (*person.facts, *change.added_facts)
         suggested = find_new_facts(_suggest_facts(message), known)
     reply = replace(reply, changes=(), suggested_facts=suggested)
-    if not (change.added_facts or change.removed_facts or change.bottles):
+    is_empty = not (change.added_facts or change.removed_facts or change.bottles)
+    if is_empty:
         return reply
     notes = (*reply.notes, *format_change(change, person))
     return replace(reply, changes=(change,), notes=notes)
@@ -88,7 +89,8 @@ def _suggest_facts(message: str) -> list[Fact]:
     facts = []
     for fact in find_excluded_facts(message):
         # "Wine without sulphites?" asks for none added.
-        is_wish = fact.value == Allergen.SULPHITES and fact.value not in allergies
+        is_sulphites = fact.value == Allergen.SULPHITES
+        is_wish = is_sulphites and fact.value not in allergies
         if fact.kind == "allergy" and (is_vegan or is_wish):
             continue
         facts.append(fact)
@@ -107,5 +109,6 @@ def format_change(change: Change, person: Person) -> list[str]:
         format_drunk(change.drinks, cellar),
     ]
     if items:
-        texts.append(format_items(items, this_year(), translate("cellar_added")))
+        heading = translate("cellar_added")
+        texts.append(format_items(items, this_year(), heading))
     return list(filter(None, texts))

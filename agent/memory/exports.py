@@ -232,7 +232,8 @@ def _to_old_setting(row: Row) -> Fact | None:
     """Return the setting of a row of `facts`, whose value is `NAME=VALUE`."""
     if row.get("kind") != "setting":
         return None
-    name, _, value = str(row.get("value")).partition("=")
+    setting = str(row.get("value"))
+    name, _, value = setting.partition("=")
     return _to_setting({"name": name, "value": value})
 
 
@@ -247,8 +248,9 @@ def _to_old_rating(row: Row) -> TasteRating | None:
     """Return the rating of a row of `facts`, in which `said` is "+" or "-"."""
     if row.get("kind") != "rated":
         return None
+    taste = row.get("value")
     is_liked = row.get("said") == "+"
-    return _to_rating({"taste": row.get("value"), "is_liked": is_liked})
+    return _to_rating({"taste": taste, "is_liked": is_liked})
 
 
 def _to_item(row: Row) -> CellarItem:

@@ -21,6 +21,7 @@ from agent.sommelier.vocabulary import OAKY, Currency
 from agent.text import pattern
 from agent.turn import Fact
 
+OAK_TASTE: Final[Taste] = {"text": (OAKY,)}
 MAX_FACT_CHARS: Final = 200
 """The maximum length of a text that states facts, and of the value of a fact."""
 STATEMENT_END: Final = pattern(r"[;\n]+")
@@ -45,7 +46,9 @@ def _parse_statement(text: str) -> Sequence[Fact]:
     note = (Fact("note", text, text),)
     if ":" in text:  # "my wife: no eggs" is about somebody else
         return note
-    facts = (*find_excluded_facts(text), *_find_likes(text), *_find_budget(text))
+    facts = list(find_excluded_facts(text))
+    facts += _find_likes(text)
+    facts += _find_budget(text)
     return facts or note
 
 
@@ -62,7 +65,7 @@ def find_excluded_facts(text: str) -> Iterator[Fact]:
             yield Fact("hate", taste, _to_words(value))
     # Other words of tasting notes, such as "smoky", are excluded for one meal rather than for good.
     if OAKY in request.values("without_text"):
-        yield Fact("hate", format_taste({"text": (OAKY,)}), OAKY)
+        yield Fact("hate", format_taste(OAK_TASTE), OAKY)
     allergens = request.values("without_allergens")
     if is_vegan(allergens):
         return
@@ -134,11 +137,8 @@ def split_taste(taste: Taste) -> list[str]:
 
 def _find_likes(text: str) -> Iterator[Fact]:
     """Yield a fact for each taste that a text asks for."""
-    taste: dict[str, tuple[str, ...]] = {}
     inclusions = read_request(text, current_language()).inclusions
-    for field, values in inclusions.items():
-        if field in SOFT_FILTERS:
-            taste[field] = values
+    taste = {field: inclusions[field] for field in inclusions if field in SOFT_FILTERS}
     for value in split_taste(taste):
         yield Fact("like", value, text)
 
@@ -181,7 +181,8 @@ def parse_suggested_fact(kind: str, value: str) -> Fact | None:
         words: list[str] = []
         for values in taste.values():
             words += map(_to_words, values)
-        return Fact("hate", format_taste(taste), ", ".join(words))
+        original_text = ", ".join(words)
+        return Fact("hate", format_taste(taste), original_text)
     return None
 
 
@@ -194,7 +195,7 @@ def describe_fact(fact: Fact) -> str:
     if fact.kind == "allergy":
         return translate(f"allergy_{fact.value}")
     taste = parse_taste(fact.value)
-    if fact.kind == "hate" and taste == {"text": (OAKY,)}:
+    if fact.kind == "hate" and taste == OAK_TASTE:
         return translate("memory_no_oak")
     if fact.kind == "hate" and taste:
         return ", ".join(_describe_hated(taste))
@@ -216,11 +217,13 @@ def _describe_hated(taste: Taste) -> Iterator[str]:
 
 
 def _describe_budget(low: float | None, high: float | None, currency: Currency) -> str:
-    if high is None:
-        return translate("prices_from", low=format_money(low or 0, currency))
-    if low is None:
-        return translate("prices_to", high=format_money(high, currency))
-    return format_money_range(low, high, currency)
+    if low is not None and high is not None:
+        return format_money_range(low, high, currency)
+    if high is not None:
+        max_price = format_money(high, currency)
+        return translate("prices_to", high=max_price)
+    min_price = format_money(low or 0, currency)
+    return translate("prices_from", low=min_price)
 
 
 def _name_taste(taste: Taste) -> str:
