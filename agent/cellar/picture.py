@@ -144,8 +144,8 @@ def _count_states(
         if window is None:
             continue
         for year in years:
-            state = find_state(window, year)
-            counts[state, year] += item.count
+            state_in_year = find_state(window, year)
+            counts[state_in_year, year] += item.count
     states: list[tuple[Bar, ...]] = []
     for state, colour in STATE_COLOURS.items():
         name = translate(f"cellar_picture_{state}")
