@@ -27,9 +27,8 @@ TEXT_FEEDBACK: Final = (
     FEEDBACK_INTRO + "Please respond again with the whole answer, and nothing else."
 )
 
-
 TEXT_KEYWORDS: Final = frozenset({"type", "title", "description"})
-"""The keywords of the schema of a text of which nothing else is asked."""
+"""The keywords that the schema of a plain text may have. Any other restricts the text."""
 
 
 class Source(Protocol):
@@ -53,14 +52,16 @@ def texts_of(sources: Iterable[Source]) -> list[str]:
 class Evidence:
     """The facts of a turn. An answer may name nothing else.
 
-    `sources` holds the results of this turn's tools, by id. The text that a tool returns to the
-    model is not evidence, because it may repeat the model's own arguments. `user_texts` are the
-    messages of the user, `assistant_texts` earlier answers.
+    The text that a tool returns to the model is not evidence, because it may repeat the model's own
+    arguments.
     """
 
     sources: dict[str, Source] = field(default_factory=dict)
+    """What the tools of this turn have found, by id."""
     user_texts: list[str] = field(default_factory=list)
+    """The messages of the user."""
     assistant_texts: list[str] = field(default_factory=list)
+    """Earlier answers."""
 
     @property
     def texts(self) -> list[str]:
@@ -81,63 +82,78 @@ class Show(Enum):
 
     AT_ONCE = auto()
     AFTER_A_RETRY = auto()
-    """After the model was asked again, and made a mistake again."""
+    """After the model was asked again, and its answer was invalid again."""
     AT_LAST = auto()
     """After all attempts have failed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part(Generic[T]):
-    """The valid part of an answer. `cuts` are the texts that it lacks, as the trace shows them."""
+    """The valid part of an answer."""
 
     answer: T
     cuts: tuple[str, ...] = ()
+    """The texts that the part lacks, as the trace shows them."""
     show: Show = Show.AT_LAST
 
 
 Problem = str | None | Awaitable[str | None]
-"""The problem of an answer, or None. A rule may also be a coroutine function, which is awaited."""
+"""What a rule returns: the problem of an answer, or None. A coroutine function is awaited."""
 
 
 def _nothing(value: object, evidence: object = None) -> None:
     return None
 
 
+def _never(value: object) -> bool:
+    return False
+
+
+def _no_ids(value: object) -> list[str]:
+    return []
+
+
 def _as_text(value: object, evidence: Evidence) -> str:
     """Return an answer as text, with each string, number and truth value as a paragraph."""
-    paragraphs = map(str, leaves(to_jsonable_python(value)))
-    return "\n\n".join(text for text in paragraphs if text.strip())
+    paragraphs = []
+    for leaf in leaves(to_jsonable_python(value)):
+        paragraph = str(leaf)
+        if paragraph.strip():
+            paragraphs.append(paragraph)
+    return "\n\n".join(paragraphs)
 
 
 @dataclass(frozen=True)
 class OutputContract(Generic[T]):
-    """A contract for answers of `type`, which has a pydantic schema or is a TypeAdapter.
-
-    A contract for `str` is answered in plain text. `ends_turn` tells whether a value is a result by
-    itself, without a text: no rule applies to it. `semantic` and `grounding` are the rules of any
-    other value. `render` returns the text for the user, `ids` the ids that this text shows.
-
-    `keep_valid` returns the valid part of a value, and when it may be shown, or None if there is
-    none. This part is checked by all rules again before it is an answer, but not before it is a
-    draft. `read_unfinished` reads a value from the JSON that a model has written so far. The valid
-    part is the draft. `narrow` restricts the strict schema to the evidence.
-
-    `read_text` reads a value from plain text, or from a response without JSON, or returns None.
-    `feedback_wording` replaces the usual feedback. `temperature` is sent with every request.
-    """
+    """A contract for the answers of a turn: their type, their rules, and how they are shown."""
 
     type: type[T] | TypeAdapter[T]
-    ends_turn: Callable[[T], bool] = lambda _: False
+    """A type with a pydantic schema, or a TypeAdapter. The answer to `str` is plain text."""
+    ends_turn: Callable[[T], bool] = _never
+    """Returns whether a value is a result by itself. It has no text, and no rule applies to it."""
     semantic: Callable[[T], Problem] = _nothing
+    """Returns the problem of a value on its own."""
     grounding: Callable[[T, Evidence], Problem] = _nothing
+    """Returns what the evidence does not support."""
     render: Callable[[T, Evidence], str] = _as_text
-    ids: Callable[[T], list[str]] = lambda _: []
+    """Returns the text for the user."""
+    ids: Callable[[T], list[str]] = _no_ids
+    """Returns the ids that the text for the user shows."""
     keep_valid: Callable[[T, Evidence], Part[T] | None] = _nothing
+    """Returns the valid part of a value, or None if there is none.
+
+    Before this part is shown as an answer, all rules check it again. Drafts are not checked again.
+    """
     read_unfinished: Callable[[Mapping[str, Any]], T | None] | None = None
+    """Returns a value from the JSON that a model has written so far. A draft is its valid part."""
     narrow: Callable[[JsonSchema, Evidence], JsonSchema] | None = None
+    """Returns the strict schema, restricted to the evidence."""
     read_text: Callable[[str], object | None] = _nothing
+    """Returns a value from plain text, or from a response without JSON, or None."""
     feedback_wording: str | None = None
+    """Replaces the usual feedback."""
     temperature: float | None = None
+    """The temperature that every request asks for."""
 
     @cached_property
     def adapter(self) -> TypeAdapter[T]:
@@ -148,9 +164,12 @@ class OutputContract(Generic[T]):
 
     def write_feedback(self, error: str) -> str:
         """Return the message that explains to the model why its answer is invalid."""
-        wording = self.feedback_wording
-        if wording is None:
-            wording = TEXT_FEEDBACK if self.plain_text else FEEDBACK
+        wording = FEEDBACK
+        if self.feedback_wording is not None:
+            wording = self.feedback_wording
+        elif self.is_plain_text:
+            wording = TEXT_FEEDBACK
+        # The wording has a full stop of its own.
         problem = clip(error.strip().rstrip("."), SHOWN_ERROR_CHARS)
         return wording.replace("{error_description}", problem)
 
@@ -169,7 +188,7 @@ class OutputContract(Generic[T]):
         return OutputSchema(api_name(name), schema, make_strict_schema(schema))
 
     @property
-    def plain_text(self) -> bool:
+    def is_plain_text(self) -> bool:
         """Return whether the answer is plain text instead of JSON."""
         schema = self.output.schema
         return schema.get("type") == "string" and schema.keys() <= TEXT_KEYWORDS
@@ -184,7 +203,7 @@ class OutputContract(Generic[T]):
         if self.read_unfinished is not None:
             return True
         changes_text = self.grounding is not _nothing or self.render is not _as_text
-        return self.plain_text and not changes_text
+        return self.is_plain_text and not changes_text
 
     def output_format(self, evidence: Evidence) -> OutputSchema | None:
         """Return the schema for a response format, or None if the answer is not a JSON object."""
@@ -199,42 +218,51 @@ class OutputContract(Generic[T]):
 def make_strict_schema(schema: JsonSchema) -> JsonSchema | None:
     """Return a schema for strict mode, in which all properties are required and no others allowed.
 
-    Return None if the root is not an object, or if an object allows any properties.
+    Return None if the schema has no strict form: its root is not an object, or an object in it
+    allows any properties.
     """
     if schema.get("type") != "object":
         return None
     try:
-        strict: JsonSchema = _strict(schema)
-    except KeyError:  # an open object has no properties
+        strict: JsonSchema = _make_strict(schema)
+    except KeyError:  # an object that allows any properties has no "properties"
         return None
     return strict
 
 
-def _strict(node: Any) -> Any:
+def _make_strict(node: Any) -> Any:
+    """Return a part of a schema in its strict form.
+
+    Raises:
+        KeyError: an object allows any properties.
+    """
     if isinstance(node, list):
-        return [_strict(item) for item in node]
+        return [_make_strict(item) for item in node]
     if not isinstance(node, Mapping):
         return node
     if "$ref" in node:
         return {"$ref": node["$ref"]}
-    kept: dict[str, Any] = {}
+    strict: dict[str, Any] = {}
     for key, value in node.items():
         if key == "oneOf":
-            kept["anyOf"] = _strict(value)
+            strict["anyOf"] = _make_strict(value)
         elif key not in {"default", "discriminator"}:
-            kept[key] = _strict(value)
+            strict[key] = _make_strict(value)
     if node.get("type") == "object":
-        properties = node["properties"].items()
-        kept["properties"] = {name: _strict(value) for name, value in properties}
-        kept["required"] = list(kept["properties"])
-        kept["additionalProperties"] = False
-    return kept
+        # A property may be called "default", too, and is kept.
+        properties: dict[str, Any] = {}
+        for name, schema in node["properties"].items():
+            properties[name] = _make_strict(schema)
+        strict["properties"] = properties
+        strict["required"] = list(properties)
+        strict["additionalProperties"] = False
+    return strict
 
 
 def leaves(data: object) -> Iterator[object]:
     """Yield every string, number and truth value within a piece of JSON."""
     if isinstance(data, Mapping):
-        data = [*data.values()]
+        data = list(data.values())
     if isinstance(data, list | tuple):
         for value in data:
             yield from leaves(value)

@@ -33,7 +33,7 @@ ResponseOutcome = Literal[
 
 
 class ResponseProblem(StrEnum):
-    """An error in a final response of a model. It is no exception. Traces show it."""
+    """What is wrong with a final response of a model. It is a value, not an exception."""
 
     REFUSAL = auto()
     CONTENT_FILTER = auto()
@@ -53,7 +53,11 @@ class ResponseProblem(StrEnum):
 
 
 SHOWN_ERROR_CHARS: Final = 800
+"""The longest description of an error that a model is shown."""
 CAUSE_CHARS: Final = 200
+"""The longest cause of a failed request that the trace shows."""
+SHOWN_ISSUES: Final = 5
+"""The number of errors of validation that a model is shown at once."""
 
 log = logging.getLogger(__name__)
 
@@ -84,7 +88,10 @@ class ModelError(AgentError):
 
 
 class ModelUnavailable(ModelError):
-    """The language model did not answer."""
+    """The language model did not answer.
+
+    `retry_after` is the wait in seconds that the server asks for, or None if it asks for none.
+    """
 
     def __init__(
         self,
@@ -115,7 +122,7 @@ class ContextTooLong(ModelRejected):
 
 
 class ToolError(AgentError):
-    """The tool could not do this."""
+    """The tool could not do what was asked. The text is for the model."""
 
 
 class LimitReached(AgentError):
@@ -136,28 +143,31 @@ class Stopped(LimitReached):
     outcome: ClassVar[ResponseOutcome] = "stopped"
 
 
-def log_failure(what: str, error: BaseException) -> None:
-    """Log the type and the place of an error. Its text is not logged: it may hold a secret."""
+def log_failure(what_failed: str, error: BaseException) -> None:
+    """Log the type and the place of an error. Its text is not logged, because it may be secret."""
     error_type = type(error).__name__
     place = ""
     frames = traceback.extract_tb(error.__traceback__)
     if frames:
         innermost = frames[-1]
         place = f" at {innermost.filename}:{innermost.lineno}"
-    log.error("%s: %s%s", what, error_type, place)
+    log.error("%s: %s%s", what_failed, error_type, place)
 
 
 def describe_validation_error(error: ValidationError) -> str:
-    """Return the first issues as `path: message`, without URLs and without the input."""
-    described = []
-    for issue in error.errors(include_url=False)[:5]:
-        path = ".".join(clip_quote(str(part)) for part in issue["loc"])
-        if not path:
-            # The issue is about the answer as a whole.
-            path = "answer"
+    """Return the first issues for a model, without the input that they are about.
+
+    Example: `wines.0.id: Field required; intro: Input should be a valid string`.
+    """
+    issues = error.errors(include_url=False)
+    descriptions = []
+    for issue in issues[:SHOWN_ISSUES]:
+        keys = [clip_quote(str(key)) for key in issue["loc"]]
+        # An issue without a place is about the answer as a whole.
+        path = ".".join(keys) or "answer"
         message = issue["msg"].removeprefix("Value error, ")
-        described.append(f"{path}: {message}")
-    return clip("; ".join(described), SHOWN_ERROR_CHARS)
+        descriptions.append(f"{path}: {message}")
+    return clip("; ".join(descriptions), SHOWN_ERROR_CHARS)
 
 
 def clip_quote(text: str, limit: int = 80) -> str:
@@ -166,4 +176,5 @@ def clip_quote(text: str, limit: int = 80) -> str:
     They are on one line and without code fences.
     """
     without_fences = text.replace("`", "'")
-    return clip(" ".join(without_fences.split()), limit)
+    one_line = " ".join(without_fences.split())
+    return clip(one_line, limit)

@@ -1,6 +1,6 @@
 """Ask one model of one OpenAI-compatible server. One call is one request, without retries.
 
-Retries, fallback models and the deadline belong to the loop, which counts every request.
+Retries, further models and the deadline belong to `ModelChain`, which counts every request.
 """
 
 import asyncio
@@ -42,7 +42,8 @@ UNSENT: Final = {
 }
 """The errors of the client for a request that it could not send."""
 FILTERED: Final = frozenset({"content_filter", "content_policy_violation"})
-NO_CALL: Final = "does not match the expected"
+"""The names of an error for a request or answer that a content filter has stopped."""
+NOT_A_CALL: Final = "does not match the expected"
 """The error of llama.cpp for JSON that is not a call of a tool."""
 TOO_LONG: Final = pattern(
     "context[ _](?:length|size|window)|prompt is too long|too many tokens"
@@ -62,9 +63,9 @@ async def load_client() -> None:
 class LLMService:
     """A model behind an OpenAI-compatible chat completions endpoint.
 
-    A `client` of your own (for Azure, a proxy, special headers) replaces `api_key` and `base_url`;
-    you have to close it. `extra_body` is sent with every request. A complete answer may take
-    `timeout_seconds`. The `dialect` to begin with is read from the server's address by default.
+    A `client` of your own (for Azure, a proxy, special headers) replaces `api_key` and `base_url`.
+    You have to close it yourself. `extra_body` is sent with every request. A complete answer may
+    take `timeout_seconds`. The first `dialect` follows from the server's address by default.
     """
 
     def __init__(
@@ -83,12 +84,14 @@ class LLMService:
         self.model = model
         self.base_url = base_url
         self._api_key = api_key or os.environ.get("OPENAI_API_KEY")
-        self._opened: AsyncOpenAI | None = None
-        self._is_given = client is not None
+        self._open_client: AsyncOpenAI | None = None
+        self._has_own_client = client is None
         if client is not None:
             self.base_url = str(client.base_url)
             self._api_key = client.api_key
-            self._opened = client.with_options(max_retries=0, timeout=timeout_seconds)
+            self._open_client = client.with_options(
+                max_retries=0, timeout=timeout_seconds
+            )
         self._extra_body = dict(extra_body)
         self._timeout_seconds = timeout_seconds
         self._dialect = dialect or Dialect.of_server(self.base_url)
@@ -101,8 +104,10 @@ class LLMService:
 
         The response is streamed if the request has a `written` and the server can stream.
 
-        Raises the errors of `LLM`. It raises ParameterDeclined if later requests will leave out
-        what the server did not understand.
+        Raises:
+            ParameterDeclined: the server did not understand a parameter, which later requests omit.
+            ModelUnavailable: there is no usable answer. Another try may help.
+            ModelRejected: the same request will fail again.
         """
         dialect = self._dialect
         parameters = dialect.build_parameters(messages, request)
@@ -111,14 +116,14 @@ class LLMService:
         if isinstance(response, ServerError):
             has_tools = "tools" in parameters
             response = self._interpret_error(response, dialect, beside_tools=has_tools)
-        if streamed.first_token_ns and "usage" not in streamed.known:
-            # The stream had no usage, so its tokens could not be counted: do not stream again.
+        if streamed.first_token_ns and not streamed.has_usage:
+            # The tokens of this stream cannot be counted, so the next response is not streamed.
             self._learn(dialect, replace(dialect, streams=False))
         mode = ""
-        if request.output:
+        if "response_format" in parameters:
+            mode = dialect.mode
+        elif request.output:
             mode = "prompt"
-            if "response_format" in parameters:
-                mode = dialect.mode
         return replace(
             response,
             mode=mode,
@@ -128,20 +133,20 @@ class LLMService:
 
     async def close(self) -> None:
         """Close the connections to the server, unless the client was given."""
-        opened = self._opened
-        if opened is not None and not self._is_given:
-            self._opened = None
-            await opened.close()
+        client = self._open_client
+        if client is not None and self._has_own_client:
+            self._open_client = None
+            await client.close()
 
     @property
     def _client(self) -> "AsyncOpenAI":
         """Return the client, opened for the first request."""
-        if self._opened is None:
+        if self._open_client is None:
             # The import is slow, and only needed by the first request.
             from openai import AsyncOpenAI, DefaultAsyncHttpxClient  # noqa: PLC0415
 
             hooks = {"response": [limit_body(MODEL_RESPONSE_BYTES)]}
-            self._opened = AsyncOpenAI(
+            self._open_client = AsyncOpenAI(
                 # Local servers need no key, but the client does.
                 api_key=self._api_key or "none",
                 base_url=self.base_url,
@@ -149,7 +154,7 @@ class LLMService:
                 timeout=self._timeout_seconds,
                 http_client=DefaultAsyncHttpxClient(event_hooks=hooks),
             )
-        return self._opened
+        return self._open_client
 
     async def _complete(
         self, parameters: dict[str, Any], streamed: StreamedCompletion
@@ -160,22 +165,9 @@ class LLMService:
 
         # The first is an error of the address, the second one of the key.
         unsendable = (httpx2.InvalidURL, UnicodeEncodeError)
-        is_streamed = "stream" in parameters
         try:
             async with asyncio.timeout(self._timeout_seconds):
-                # Not `chat.completions.create`: it makes models of each part of the request and of
-                # each chunk, which are plain data here before and after.
-                answer: Any = await self._client.post(
-                    "/chat/completions",
-                    body={"model": self.model, **parameters, **self._extra_body},
-                    cast_to=object,
-                    stream=is_streamed,
-                    stream_cls=openai.AsyncStream[object],
-                )
-                if is_streamed:
-                    data = await _read(answer, streamed)
-                else:
-                    data = _plain_data(answer)
+                data = await self._post(parameters, streamed)
             is_answered = data.get("choices") or data.get("usage")
             if data.get("error") and not is_answered:
                 # Some servers send their errors with the status 200.
@@ -190,9 +182,30 @@ class LLMService:
         except openai.APIError as error:  # an error within a stream
             return ServerError(502, error.body)
         except (ValueError, RecursionError):
-            raise ModelUnavailable(
-                f"{self.model} answered with no chat completion"
-            ) from None
+            problem = f"{self.model} answered with no chat completion"
+            raise ModelUnavailable(problem) from None
+
+    async def _post(
+        self, parameters: dict[str, Any], streamed: StreamedCompletion
+    ) -> Mapping[str, Any]:
+        """Send a request, and return the completion, or error, that the server answers with.
+
+        Not by `chat.completions.create`: it makes models of each part of the request and of each
+        chunk, which are plain data here before and after.
+        """
+        import openai  # noqa: PLC0415
+
+        is_streamed = "stream" in parameters
+        answer: Any = await self._client.post(
+            "/chat/completions",
+            body={"model": self.model, **parameters, **self._extra_body},
+            cast_to=object,
+            stream=is_streamed,
+            stream_cls=openai.AsyncStream[object],
+        )
+        if is_streamed:
+            return await _read_stream(answer, streamed)
+        return _plain_data(answer)
 
     def _interpret_error(
         self, error: ServerError, dialect: Dialect, *, beside_tools: bool
@@ -200,20 +213,21 @@ class LLMService:
         """Return the response that the server's error stands for, or raise the right ModelError.
 
         If the server did not understand a parameter, later requests use a simpler dialect.
+        `beside_tools` says whether the request had tools.
         """
-        status = error.status
-        words = error.text.lower()
-        text = self._without_key(error.text)
-        problem = f"{self.model} answered {status}: {text}"
         if error.kinds & FILTERED:
             return LLMResponse(finish_reason="content_filter", model=self.model)
-        if status >= 500 and NO_CALL in words and beside_tools:
+        status = error.status
+        lower_text = error.text.lower()
+        if beside_tools and status >= 500 and NOT_A_CALL in lower_text:
             self._learn(dialect, replace(dialect, answers_beside_tools=False))
             return LLMResponse(finish_reason="unparsed", model=self.model)
-        if TOO_LONG.search(words):
+        text = self._without_key(error.text)
+        problem = f"{self.model} answered {status}: {text}"
+        if TOO_LONG.search(lower_text):
             raise ContextTooLong(problem, status=status, server_text=text)
-        simpler = dialect.simplify(words)
-        if simpler is not None and _declines_parameter(status, words):
+        simpler = dialect.simplify(lower_text)
+        if simpler is not None and _declines_parameter(status, lower_text):
             self._learn(dialect, simpler)
             raise ParameterDeclined(problem, status=status, server_text=text)
         if _is_final(error):
@@ -233,16 +247,17 @@ class LLMService:
 
     def _make_connection_error(self, error: BaseException) -> ModelError:
         """Return the error for a server that is down, or for settings that are invalid."""
-        kind = type(error).__name__
-        if kind in UNSENT:
+        error_type = type(error).__name__
+        if error_type in UNSENT:
             advice = "check OPENAI_BASE_URL, OPENAI_API_KEY"
-            problem = f"{self.model} cannot be asked ({kind}); {advice}"
+            problem = f"{self.model} cannot be asked ({error_type}); {advice}"
             self._report(NO_STATUS, problem)
             return ModelRejected(problem)
         url = urlsplit(str(self._client.base_url))
-        server = f"{url.scheme}://{url.netloc.rpartition('@')[2]}{url.path}"
+        host = url.netloc.rpartition("@")[2]  # without a user name and password
+        server = f"{url.scheme}://{host}{url.path}"
         return ModelUnavailable(
-            f"{self.model} could not be reached ({kind}); is the server at {server} running?"
+            f"{self.model} could not be reached ({error_type}); is the server at {server} running?"
         )
 
     def _report(self, status: int, problem: str) -> None:
@@ -252,7 +267,10 @@ class LLMService:
             log.error("%s", problem)
 
     def _learn(self, dialect: Dialect, simpler: Dialect) -> None:
-        """Use a simpler dialect from now on, unless a concurrent request has changed it."""
+        """Use a simpler dialect from now on, unless a concurrent request has changed it.
+
+        `dialect` is the one in which the request was sent.
+        """
         if self._dialect == dialect and simpler != dialect:
             self._dialect = simpler
             log.info(
@@ -262,10 +280,13 @@ class LLMService:
             )
 
 
-def _declines_parameter(status: int, words: str) -> bool:
-    """Return whether an error may be about a parameter. Some servers answer 500 to a format."""
+def _declines_parameter(status: int, lower_text: str) -> bool:
+    """Return whether an error may be about a parameter.
+
+    Some servers answer 500 to a response format that they do not know.
+    """
     if status >= 500:
-        return "grammar" in words or "response_format" in words
+        return "grammar" in lower_text or "response_format" in lower_text
     return status in {400, 422}
 
 
@@ -276,11 +297,12 @@ def _is_final(error: ServerError) -> bool:
     return not is_transient_status(error.status)
 
 
-async def _read(answer: Any, streamed: StreamedCompletion) -> Mapping[str, Any]:
+async def _read_stream(answer: Any, streamed: StreamedCompletion) -> Mapping[str, Any]:
     """Read a stream to its end, and return the completion as plain data."""
     async with answer as stream:
-        if "event-stream" not in stream.response.headers.get("content-type", ""):
-            await stream.response.aread()  # the server does not stream
+        content_type = stream.response.headers.get("content-type", "")
+        if "event-stream" not in content_type:  # the server does not stream
+            await stream.response.aread()
             return _plain_data(stream.response.json())
         async for chunk in stream:
             streamed.add(_plain_data(chunk))
@@ -288,7 +310,11 @@ async def _read(answer: Any, streamed: StreamedCompletion) -> Mapping[str, Any]:
 
 
 def _plain_data(answer: object) -> Mapping[str, Any]:
-    """Return a server's answer as plain data. Raises ValueError if it is no answer."""
+    """Return a server's answer as plain data.
+
+    Raises:
+        ValueError: the answer is no JSON object.
+    """
     if isinstance(answer, BaseModel):
         answer = answer.model_dump(exclude_unset=True, warnings=False)
     if isinstance(answer, Mapping):

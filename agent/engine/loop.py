@@ -25,11 +25,11 @@ from agent.engine.parsing import (
     TERMINAL,
     CurrentDraft,
     ParseResult,
+    find_tool_calls,
     find_valid_part,
     parse_final_response,
     parse_written,
     strip_thoughts,
-    tool_calls_in_text,
 )
 from agent.engine.run import Run, Span, Usage
 from agent.engine.tools import Tool, Toolbox
@@ -45,8 +45,8 @@ FORM_ERRORS: Final = frozenset(
         ResponseProblem.TOO_LONG,
     }
 )
-"""The errors of form of an answer, which a response format helps to avoid."""
-CUT: Final = "ungrounded text was cut; guard.output has it"
+"""The errors in the form of an answer. A response format helps to avoid them."""
+CUT_REASON: Final = "ungrounded text was cut; guard.output has it"
 """The reason in the trace if an answer was shown without some of its text."""
 SCHEMA_RULE: Final = (
     "Your final answer is one JSON value that matches this JSON Schema, and nothing else: "
@@ -57,14 +57,12 @@ SCHEMA_RULE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Prefetch:
-    """The material that a turn has before the model is asked.
-
-    `calls` are run as if the model had made them. `sources`, by id, may be used like those that
-    tools return.
-    """
+    """The material that a turn has before the model is asked."""
 
     calls: Sequence[ToolCall] = ()
+    """The tool calls to run as if the model had made them."""
     sources: Mapping[str, Source] = field(default_factory=dict)
+    """Evidence, by id, like the sources that tools return."""
 
 
 NOTHING_PREFETCHED: Final = Prefetch()
@@ -72,16 +70,14 @@ NOTHING_PREFETCHED: Final = Prefetch()
 
 @dataclass(frozen=True, slots=True)
 class AgenticResponse(Generic[T]):
-    """The response of a turn.
-
-    `text` is empty unless the outcome is answered, salvaged, or stopped with a draft; it is also
-    empty if the contract lets `answer` end the turn by itself. `messages` are those that the turn
-    adds to the history: the user's, tool calls with results, and the valid answer as JSON.
-    `sources`: the tools' evidence, by id. `effects`: what tools want done, in the order of the
-    calls, equal ones once.
-    """
+    """The response of a turn."""
 
     text: str
+    """The text for the user.
+
+    It is empty unless the outcome is answered, salvaged, or stopped with a draft. It is also empty
+    if `answer` ends the turn by itself (`OutputContract.ends_turn`).
+    """
     outcome: ResponseOutcome
     usage: Usage
     answer: T | None = None
@@ -89,8 +85,14 @@ class AgenticResponse(Generic[T]):
     error_types: tuple[str, ...] = ()
     retry_count: int = 0
     messages: tuple[Message, ...] = ()
+    """The messages that the turn adds to the history.
+
+    They are the user's, tool calls with their results, and the valid answer as JSON.
+    """
     sources: Mapping[str, Source] = field(default_factory=dict)
+    """The evidence of the tools, by id."""
     effects: tuple[object, ...] = ()
+    """What tools want done, in the order of their calls. Equal effects are listed once."""
 
     @property
     def has_text(self) -> bool:
@@ -122,9 +124,11 @@ async def generate_agentic_response(
     If a model is down, ask the next model of the run. If all attempts fail, return the valid part
     of an answer, or an empty text. `images` are data URLs that the model sees with the message.
 
-    Errors of models and limits become outcomes. The run's usage, which counts requests, calls,
-    tokens and cost, is complete even if the call is cancelled. Raises TypeError if `run` has no
-    model.
+    Errors of models and limits become outcomes. The usage of the run counts requests, calls, tokens
+    and cost. It is complete even if this coroutine is cancelled.
+
+    Raises:
+        TypeError: `run` has no model.
     """
     if not isinstance(run, Run) or not run.models:
         raise TypeError(
@@ -197,12 +201,16 @@ class _Turn(Generic[T]):
         self.contract = contract
         self.chat = chat
         self.toolbox = Toolbox(tools).offered_in(run)
-        self.evidence = Evidence({}, chat.texts_by("user"), chat.texts_by("assistant"))
+        self.evidence = Evidence(
+            user_texts=chat.texts_by("user"),
+            assistant_texts=chat.texts_by("assistant"),
+        )
         self.effects: list[object] = []
         self.models = ModelChain(run)
         self.written = Written()
         self.max_tokens = run.limits.answer_tokens
         self.results: list[ParseResult[T]] = []
+        """The results of the attempts so far."""
 
     async def prefetch(self, prefetch: Prefetch) -> None:
         """Add the sources and run the calls that precede the first request."""
@@ -214,32 +222,30 @@ class _Turn(Generic[T]):
     async def answer_after_tools(self) -> tuple[LLMResponse, Span]:
         """Ask the models, and run the tools they call, until there is a final answer.
 
-        If the answer was truncated, raise the token limit for the next one.
+        Return the answer and the span of its request.
         """
         while True:
-            request = self._next_request()
+            request = self._prepare_request()
             attempt = len(self.results)
             model_response, span = await self.models.ask(
                 self.chat, request, attempt=attempt
             )
             if model_response.finish_reason == "length":
-                # A ceiling below the current limit does not lower it.
-                ceiling = max(self.max_tokens, self.run.limits.answer_tokens_ceiling)
-                self.max_tokens = min(2 * self.max_tokens, ceiling)
+                self._raise_token_limit()
             if not request.tools:  # if no tools were offered, every response is final
                 return model_response, span
             if not model_response.tool_calls:
-                calls = tool_calls_in_text(model_response.content, self.toolbox.tools)
-                if not calls:
-                    return model_response, span
-                model_response = replace(model_response, content="", tool_calls=calls)
+                model_response = self._read_calls_in_text(model_response)
+            if not model_response.tool_calls:
+                return model_response, span
             await self.call_tools(model_response)
 
-    def _next_request(self) -> LLMRequest:
-        """Return the next request. It is the same after every error, as R-007 asks for.
+    def _prepare_request(self) -> LLMRequest:
+        """Return the next request. If a draft is shown, it follows the response to this request.
 
-        A server that cannot take tools and response format together gets one of them
-        (`Dialect`). The request says whether the last answer had an error of form.
+        Every kind of error is retried by the same request (R-007). It only says whether the last
+        answer had an error of form, for servers that do not take tools and a response format
+        together (`Dialect`).
         """
         needs_form = False
         if self.results:
@@ -250,33 +256,53 @@ class _Turn(Generic[T]):
             needs_form=needs_form,
             max_tokens=self.max_tokens,
             temperature=self.contract.temperature,
-            written=self._written_for_draft(),
+            written=self._begin_draft(),
         )
 
     def _offered_tools(self) -> Sequence[Tool]:
-        """Return the tools, while requests remain for this attempt and its retries."""
+        """Return the tools, or none if the remaining requests are needed for answers.
+
+        This attempt and each of its retries need one request.
+        """
         limits = self.run.limits
-        usage = self.run.usage
-        if usage.tool_calls >= limits.tool_calls:
+        if self.run.usage.tool_calls >= limits.tool_calls:
             return ()
         retries_left = limits.structured_output_max_retries - len(self.results)
-        if usage.requests + retries_left + 1 >= limits.requests:
+        needed_for_answers = 1 + retries_left
+        if self.run.requests_left <= needed_for_answers:
             return ()
         return list(self.toolbox.tools.values())
 
-    def _written_for_draft(self) -> Written | None:
-        """Return the text that a model keeps up to date for the draft, or None without one."""
+    def _begin_draft(self) -> Written | None:
+        """Let the draft follow the next response.
+
+        Return the text that the model keeps up to date for the draft, or None if no draft is shown.
+        """
         if self.run.draft is None or not self.contract.is_drafted:
             return None
         self.run.draft.follow(self.written, self.contract, self.evidence)
         return self.written
+
+    def _raise_token_limit(self) -> None:
+        """Allow the next answer twice as many tokens, up to the ceiling, as one was truncated."""
+        doubled = 2 * self.max_tokens
+        raised = min(doubled, self.run.limits.answer_tokens_ceiling)
+        # A ceiling below the current limit does not lower it.
+        self.max_tokens = max(self.max_tokens, raised)
+
+    def _read_calls_in_text(self, model_response: LLMResponse) -> LLMResponse:
+        """Return a response with the tool calls that its text consists of, or else unchanged."""
+        calls = find_tool_calls(model_response.content, self.toolbox.tools)
+        if not calls:
+            return model_response
+        return replace(model_response, content="", tool_calls=calls)
 
     async def call_tools(
         self, model_response: LLMResponse, *, is_prefetch: bool = False
     ) -> None:
         """Run the calls of a response, and collect their messages, evidence and effects.
 
-        A prefetch is made before the model is asked.
+        `is_prefetch` marks calls that are made before the model is asked.
         """
         calls = self.chat.with_unique_ids(model_response.tool_calls)
         self._show_progress(calls[0])
@@ -312,11 +338,11 @@ class _Turn(Generic[T]):
                 self.toolbox.tools,
                 is_retry=bool(self.results),
             )
-            record_verdict(guard, result)
+            _record_verdict(guard, result)
         self.results.append(result)
         span.update(name="llm.answer")
         if result.error_type:
-            reason = result.error or CUT
+            reason = result.error or CUT_REASON
             metadata = {"error_type": result.error_type, "reason": reason}
             span.update(metadata=metadata, level="WARNING")
         return result
@@ -324,7 +350,7 @@ class _Turn(Generic[T]):
     def add_feedback(self, model_response: LLMResponse, result: ParseResult[T]) -> None:
         """Show the model its invalid answer, however it ended, and what is wrong with it (R-002).
 
-        Its reasoning is left out, because servers drop that of earlier messages, or refuse it.
+        The model's reasoning is left out, because servers drop or refuse it in earlier messages.
         """
         invalid_answer = strip_thoughts(model_response.content)
         feedback = self.contract.write_feedback(str(result.error))
@@ -333,31 +359,21 @@ class _Turn(Generic[T]):
     async def build_response(
         self, outcome: ResponseOutcome, error_text: str | None
     ) -> AgenticResponse[T]:
-        """Return the response with the valid answer, or with the valid part of the last."""
+        """Return the response with the valid answer, or else with a valid part of an answer."""
         shown = await self._result_to_show(outcome)
         if shown.ok and outcome != "answered":
             self._record_cuts(shown)
             if outcome != "stopped":
                 outcome = "salvaged"
-        errors = [result.error_type for result in self.results]
-        if shown.error_type not in errors:
-            errors.append(shown.error_type)
-        error_types = [error_type for error_type in errors if error_type]
-        messages = self.chat.added
-        if shown.ok:
-            content = shown.text
-            if shown.answer is not None:
-                content = self.contract.write(shown.answer)
-            messages.append({"role": "assistant", "content": content})
         return AgenticResponse(
             text=shown.text,
             outcome=outcome,
             usage=self.run.usage,
             answer=shown.answer,
             error=error_text,
-            error_types=tuple(error_types),
+            error_types=self._error_types(shown),
             retry_count=max(0, len(self.results) - 1),
-            messages=tuple(messages),
+            messages=self._messages_to_store(shown),
             sources=self.evidence.sources,
             effects=tuple(self.effects),
         )
@@ -376,35 +392,52 @@ class _Turn(Generic[T]):
             return ParseResult("")  # after a refusal, no earlier answer is shown either
         for result in reversed(self.results):
             part = await find_valid_part(result.answer, contract, evidence)
-            if part:
+            if part is not None:
                 return part
         return ParseResult("")
 
     def _record_cuts(self, shown: ParseResult[T]) -> None:
-        """Record what a salvaged or stopped answer lost, which no recorded attempt says."""
+        """Record what a salvaged or stopped answer lost, because no attempt has recorded it."""
         if shown.cuts:
             with self.run.span.child("guard.output", "guardrail") as guard:
-                record_verdict(guard, shown)
+                _record_verdict(guard, shown)
+
+    def _error_types(self, shown: ParseResult[T]) -> tuple[str, ...]:
+        """Return the types of the errors of all attempts, and of what is shown."""
+        error_types = [result.error_type for result in self.results]
+        if shown.error_type not in error_types:
+            error_types.append(shown.error_type)
+        return tuple(error_type for error_type in error_types if error_type)
+
+    def _messages_to_store(self, shown: ParseResult[T]) -> tuple[Message, ...]:
+        """Return the messages that the turn adds to the history. The answer is the last."""
+        messages = self.chat.added
+        if shown.ok:
+            content = shown.text
+            if shown.answer is not None:
+                content = self.contract.write(shown.answer)
+            messages.append({"role": "assistant", "content": content})
+        return tuple(messages)
 
 
-def record_verdict(guard: Span, result: ParseResult[T]) -> None:
-    """Record on the span of a check what it found: nothing, an error, or texts to cut."""
+def _record_verdict(guard: Span, result: ParseResult[T]) -> None:
+    """Record on the span of a check what the check found: nothing, an error, or texts to cut."""
+    error_type = result.error_type
+    if error_type is ResponseProblem.GROUNDING:
+        guard.update(metadata={"error_type": error_type}, level="WARNING")
     if result.cuts:
         guard.update(output={"cut": list(result.cuts)})
-    elif result.error_type is ResponseProblem.GROUNDING:
+    elif error_type is ResponseProblem.GROUNDING:
         guard.update(output=result.error)
-    elif result.error_type:
-        guard.update(output=f"there was no answer to check: {result.error_type}")
+    elif error_type:
+        guard.update(output=f"there was no answer to check: {error_type}")
     else:
         guard.update(output="grounded")
-    # The guard finds no other errors.
-    if result.error_type is ResponseProblem.GROUNDING:
-        guard.update(metadata={"error_type": result.error_type}, level="WARNING")
 
 
 def system_prompt(instructions: str, contract: OutputContract[T]) -> str:
     """Append the schema of the answer to the instructions, unless they contain it already."""
     schema = contract.output.schema_text
-    if contract.plain_text or schema in instructions:
+    if contract.is_plain_text or schema in instructions:
         return instructions
     return f"{instructions}\n\n{SCHEMA_RULE}{schema}"

@@ -20,6 +20,7 @@ NOT_IN_A_NAME: Final = pattern(r"[^a-zA-Z0-9_-]")
 CALL_ID: Final = pattern(r"[a-zA-Z0-9_.:-]{1,40}")
 """An id that OpenAI accepts: at most 40 characters."""
 SHOWN_RAW_CHARS: Final = 4000
+"""The longest invalid response that is sent back whole with its feedback."""
 
 Message = dict[str, Any]
 """One chat message in the wire format of OpenAI-compatible servers."""
@@ -104,13 +105,18 @@ class ToolCall:
 
     @property
     def wire(self) -> dict[str, Any]:
-        """Return the call as it is sent back. Some servers refuse invalid names or arguments."""
+        """Return the call as it is sent back.
+
+        An invalid name or invalid arguments are replaced, because some servers refuse them.
+        """
         name = api_name(self.name) or "unknown"
         arguments = self.arguments
-        if json_object(arguments) is None:
+        if parse_json_object(arguments) is None:
             arguments = "{}"
         function = {"name": name, "arguments": arguments}
-        return {"id": self.id, "type": "function", "function": function, **self.echo}
+        call: dict[str, Any] = {"id": self.id, "type": "function", "function": function}
+        call |= self.echo
+        return call
 
 
 @dataclass(frozen=True)
@@ -129,40 +135,45 @@ class OutputSchema:
 
 @dataclass(frozen=True, slots=True)
 class LLMRequest:
-    """The parts of a request besides its messages. `tools` are in the wire format of OpenAI.
-
-    A model that can stream its response does so if there is a `written`. After an answer with an
-    error of form, the next request `needs_form`: a server that accepts no response format beside
-    tools gets the format.
-    """
+    """The parts of a request besides its messages."""
 
     tools: Sequence[JsonSchema] = ()
+    """The tools in the wire format of OpenAI."""
     output: OutputSchema | None = None
+    """The schema for a response format, or None for an answer without one."""
     needs_form: bool = False
+    """Whether the last answer had an error of form.
+
+    Then a server that accepts no response format beside tools gets the format, and no tools.
+    """
     max_tokens: int | None = None
     temperature: float | None = None
     written: Written | None = None
+    """Where to keep the response so far. If it is given, a model that can stream does so."""
 
 
 @dataclass(frozen=True, slots=True)
 class LLMResponse:
-    """The response to one request to a model.
-
-    `finish_reason` is OpenAI's, or `interrupted`, or `unparsed` if the server could not read what
-    the model wrote. `mode` is how a structured answer was asked for, `base_url` the server's if one
-    was chosen, `first_token_ns` when a streamed answer began (since the epoch).
-    """
+    """The response to one request to a model."""
 
     content: str = ""
     tool_calls: tuple[ToolCall, ...] = ()
     finish_reason: str = "stop"
+    """The reason in OpenAI's words, or one of ours.
+
+    Ours are `interrupted`, `no_choices`, and `unparsed` if the server could not read what the model
+    wrote.
+    """
     refusal: str | None = None
     usage: TokenUsage = field(default_factory=TokenUsage)
     model: str = ""
     mode: str = ""
+    """The `ResponseMode` in which a structured answer was asked for, or "" for another answer."""
     base_url: str | None = None
+    """The address of the server, or None if it is the usual one."""
     echo: Mapping[str, Any] = field(default_factory=dict)
     first_token_ns: int | None = None
+    """The time when a streamed answer began, in nanoseconds since the epoch."""
 
     @property
     def output(self) -> object:
@@ -219,10 +230,11 @@ class Conversation:
             self._images.append({"type": "image_url", "image_url": {"url": url}})
         self._added: list[Message] = []
         # The place in `_added` of the last invalid response and its feedback. It is empty at first.
-        self._pair = slice(0, 0)
+        self._feedback_place = slice(0, 0)
         self._call_ids: set[str] = set()
         for message in history:
-            for call in message.get("tool_calls") or ():
+            calls = message.get("tool_calls") or ()
+            for call in calls:
                 self._call_ids.add(call["id"])
 
     @property
@@ -237,12 +249,12 @@ class Conversation:
     @property
     def added(self) -> list[Message]:
         """Return the messages that the turn added: the user's, tool calls and their results."""
-        added = [*map(without_echoes, self._added)]
-        del added[self._pair]
+        added = [without_echoes(message) for message in self._added]
+        del added[self._feedback_place]
         return [self._question, *added]
 
     def texts_by(self, role: str) -> list[str]:
-        """Return the texts that a role has written before the turn, and the user's question."""
+        """Return the texts of a role in the history, and of the user's question if it asked."""
         texts: list[str] = []
         for message in (*self._history, self._question):
             if message["role"] == role and message["content"]:
@@ -250,19 +262,22 @@ class Conversation:
         return texts
 
     def drop_echoes(self) -> None:
-        """Remove the fields that the present model wants back. Another model is asked next."""
-        self._added = [*map(without_echoes, self._added)]
+        """Remove the fields that one model wants back, because another model is asked next."""
+        self._added = [without_echoes(message) for message in self._added]
 
     def shorten(self) -> bool:
-        """Drop the older half of the history. Return False if there was no history.
+        """Drop the older half of the history, and at least one message.
 
-        More is dropped until the history begins with a message of the user.
+        More is dropped until the history begins with a message of the user. Return False if there
+        was no history.
         """
-        had_history = bool(self._history)
-        del self._history[: len(self._history) // 2 + 1]
+        if not self._history:
+            return False
+        half = len(self._history) // 2
+        del self._history[: half + 1]
         while self._history and self._history[0]["role"] != "user":
             del self._history[0]
-        return had_history
+        return True
 
     def with_unique_ids(self, calls: Sequence[ToolCall]) -> list[ToolCall]:
         """Return the calls with unique ids. An id that is malformed or in use is replaced.
@@ -272,8 +287,10 @@ class Conversation:
         unique: list[ToolCall] = []
         for call in calls:
             id = call.id
-            if id in self._call_ids or not CALL_ID.fullmatch(id):
-                id = secrets.token_hex(5)[1:]  # nine of ten characters
+            is_used = id in self._call_ids
+            if is_used or not CALL_ID.fullmatch(id):
+                ten_digits = secrets.token_hex(5)
+                id = ten_digits[1:]
             self._call_ids.add(id)
             unique.append(replace(call, id=id))
         return unique
@@ -281,39 +298,48 @@ class Conversation:
     def add_results(
         self, response: LLMResponse, calls: Sequence[ToolCall], results: Sequence[str]
     ) -> None:
-        """Append a response that called tools, and the results of its calls in order."""
-        message: Message = {"role": "assistant", "content": response.content}
-        message |= response.echo
-        message["tool_calls"] = [call.wire for call in calls]
-        self._added.append(message)
+        """Append a response that called tools, and the results of its calls in the same order.
+
+        `calls` are those of the response, with unique ids.
+        """
+        call_message: Message = {"role": "assistant", "content": response.content}
+        call_message |= response.echo
+        call_message["tool_calls"] = [call.wire for call in calls]
+        self._added.append(call_message)
         for call, result in zip(calls, results, strict=True):
-            message = {"role": "tool", "tool_call_id": call.id}
-            message["content"] = result or "(no result)"
-            self._added.append(message)
+            content = result or "(no result)"
+            result_message = {"role": "tool", "tool_call_id": call.id}
+            result_message["content"] = content
+            self._added.append(result_message)
 
     def add_feedback(self, response: LLMResponse, raw: str, feedback: str) -> None:
-        """Add an invalid response and its feedback, in place of the previous such pair.
+        """Append an invalid response and its feedback. Those of the attempt before are removed.
 
-        `raw` is the text of the response that is sent. The response has its echo if tools were
-        called, because some servers then require it.
+        `raw` is the text of the response without its reasoning. If tools were called, the response
+        keeps its echo, because some servers require it then.
         """
-        del self._added[self._pair]
-        self._pair = slice(len(self._added), len(self._added) + 2)
+        del self._added[self._feedback_place]
+        tools_were_called = bool(self._added)
         # Servers refuse a blank content.
         content = clip(raw, SHOWN_RAW_CHARS) or "(no answer)"
-        answer: Message = {"role": "assistant", "content": content}
-        if self._added:  # tools were called
-            answer |= response.echo
-        self._added += [answer, {"role": "user", "content": feedback}]
+        answer_message: Message = {"role": "assistant", "content": content}
+        if tools_were_called:
+            answer_message |= response.echo
+        feedback_message = {"role": "user", "content": feedback}
+        begin = len(self._added)
+        self._added += [answer_message, feedback_message]
+        end = len(self._added)
+        self._feedback_place = slice(begin, end)
 
 
 def api_name(name: str) -> str:
     """Return a name in the form that servers accept: at most 64 letters, digits, _ and -."""
-    return NOT_IN_A_NAME.sub("_", name)[: size_limits.NAME_CHARS]
+    accepted = NOT_IN_A_NAME.sub("_", name)
+    return accepted[: size_limits.NAME_CHARS]
 
 
-def json_object(text: str) -> dict[str, Any] | None:
-    """Return the JSON object in a text, or None if the text is not one."""
+def parse_json_object(text: str) -> dict[str, Any] | None:
+    """Return the JSON object that a text is, or None if it is not one."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
@@ -324,14 +350,14 @@ def json_object(text: str) -> dict[str, Any] | None:
 
 
 def without_images(message: Message) -> Message:
-    """Return a message for the trace, with the size of each image in its place."""
+    """Return a message for the trace, with the size of each image in place of the image."""
     parts = message.get("content")
     if not isinstance(parts, list):
         return message
-    text, *images = parts
-    lines = [text["text"]]
-    for image in images:
-        base64_chars = len(image["image_url"]["url"])
+    text_part, *image_parts = parts
+    lines = [text_part["text"]]
+    for part in image_parts:
+        base64_chars = len(part["image_url"]["url"])
         # Four characters of base64 are three bytes.
         kilobytes = base64_chars * 3 // 4000
         lines.append(f"[image, {kilobytes} kB]")

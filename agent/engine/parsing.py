@@ -1,12 +1,12 @@
-"""Parse a model's response, finished or still being written. The result is never an exception.
+"""Parse a model's response, finished or still being written. An invalid one is a result, no error.
 
-Strict JSON is tried first. Only the notation is repaired (fences and prose around it, line breaks
-within strings, trailing commas, quotes, comments: JSON5), never a value, and never a text that was
-cut off. The value must meet its schema and the contract's rules. There are no rules about words in
-it, but a mere tool call or placeholder that is written as text is never an answer.
+Strict JSON is tried first. Then the notation is repaired: fences and prose around the JSON, line
+breaks within strings, trailing commas, quotes and comments (JSON5). Neither a value nor a text that
+was cut off is ever repaired. The value must match its schema and obey the contract's rules. There
+are no rules about its words, but a mere tool call or placeholder is never an answer.
 
-A draft holds only complete sentences and values of an unfinished response, and is checked by the
-rules of the final answer. Ungrounded text is left out of it.
+A draft holds only complete sentences and values of an unfinished response. The contract leaves
+ungrounded text out of it.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 import pyjson5
 from pydantic import ValidationError
@@ -46,37 +46,48 @@ TERMINAL: Final[Mapping[ResponseProblem, ResponseOutcome]] = {
 PLACEHOLDERS: Final = frozenset(
     {"...", "…", "string", "<string>", "text", "<text>", "placeholder", "todo", "tbd"}
 )
-Failure = tuple[ResponseProblem, str]
-"""What is wrong with a response, and its description for the model."""
-REFUSED: Final[Failure] = (ResponseProblem.REFUSAL, "the model declined to answer")
-FINISH_PROBLEMS: Final[Mapping[str, Failure]] = {
+"""What models write in place of a text that they have not thought of."""
+
+
+class Failure(NamedTuple):
+    """What is wrong with a response."""
+
+    error_type: ResponseProblem
+    description: str
+    """The error as the feedback to the model describes it."""
+
+
+REFUSED: Final = Failure(ResponseProblem.REFUSAL, "the model declined to answer")
+FINISH_FAILURES: Final[Mapping[str, Failure]] = {
     "refusal": REFUSED,
-    "content_filter": (
+    "content_filter": Failure(
         ResponseProblem.CONTENT_FILTER,
         "the answer was stopped by a content filter",
     ),
-    "length": (
+    "length": Failure(
         ResponseProblem.TRUNCATED,
         "the response was cut off at the token limit, answer more briefly",
     ),
-    "interrupted": (
+    "interrupted": Failure(
         ResponseProblem.INTERRUPTED,
         "the response was interrupted, answer again",
     ),
-    "no_choices": (ResponseProblem.NO_CHOICES, "there was no response"),
-    "unparsed": (
+    "no_choices": Failure(ResponseProblem.NO_CHOICES, "there was no response"),
+    "unparsed": Failure(
         ResponseProblem.UNPARSED,
         "the response was neither a tool call nor a readable answer",
     ),
 }
 """What is wrong with a response, by its finish reason."""
-WRITTEN_CALL: Final[Failure] = (
+CALL_AS_TEXT: Final = Failure(
     ResponseProblem.TOOL_CALL_AS_TEXT,
     "a tool call was written as text and not executed; call tools through the tool interface, "
     "or answer with what is known",
 )
+NO_TEXT: Final = "the answer has no text"
 
 MAX_JSON_ERROR_CHARS: Final = 80
+"""The longest message of the JSON parser that a model is shown."""
 
 TAG: Final = r"(?:think(?:ing)?|thought|reasoning)"
 THOUGHTS: Final = pattern(
@@ -84,9 +95,12 @@ THOUGHTS: Final = pattern(
     rf"|\A\s*(?:[^\s{{\[].*?)?</{TAG}>"  # some servers leave out the opening tag
     r"|\A.*<\|channel\|>final[^<]*<\|message\|>"
 )
-"""The reasoning before an answer: `<think>…</think>`, `[THINK]…[/THINK]`, or all that precedes
-`<|channel|>final<|message|>`. Reasoning that does not end is the whole text."""
-CONTROL: Final = pattern(r"[\x00-\x1f]")
+"""The reasoning before an answer.
+
+It is `<think>…</think>`, `[THINK]…[/THINK]`, or all that precedes `<|channel|>final<|message|>`.
+Reasoning that does not end is the whole text.
+"""
+CONTROL_CHARACTER: Final = pattern(r"[\x00-\x1f]")
 CALL_MARK: Final = pattern(
     r"<\|?tool_call|<｜tool|<tool_use|\[TOOL_CALLS\]|<function(?:[=_ ]|call)|<\|python_tag\|>"
     r"|<invoke[\s>]|```tool_code|to=functions\."
@@ -100,21 +114,22 @@ CALL_TAGS: Final = pattern(
 
 @dataclass(frozen=True)
 class ParseResult(Generic[T]):
-    """The result of parsing a final response. `error` says what is wrong, or is None on success.
-
-    `wine_ids` are the ids that a valid answer names, as its contract's `ids` lists them. `answer`
-    is the typed value if the schema was satisfied, even if a rule is broken. If it
-    `ends_turn`, it is the result by itself, and `text` is empty. `cuts` are the texts that the
-    answer lost because they are ungrounded. With cuts, `error_type` is GROUNDING even on success.
-    """
+    """The result of parsing a final response."""
 
     text: str
+    """The text for the user, or "" if there is none."""
     wine_ids: list[str] = field(default_factory=list)
+    """The ids that a valid answer names, as its contract's `ids` lists them."""
     error: str | None = None
+    """What is wrong, or None on success."""
     error_type: ResponseProblem | None = None
+    """The type of the error. It is GROUNDING even on success if there are `cuts`."""
     answer: T | None = None
+    """The typed value if it matches the schema, even if it breaks a rule."""
     ends_turn: bool = False
+    """Whether `answer` is the result by itself. Then `text` is empty."""
     cuts: tuple[str, ...] = ()
+    """The texts that the answer lost because they are ungrounded."""
 
     @property
     def ok(self) -> bool:
@@ -146,21 +161,20 @@ async def parse_final_response(
 ) -> ParseResult[T]:
     """Return the result of a final response, by its finish reason and then by the contract.
 
-    If an answer is ungrounded, the result is its valid part, as far as this part may be shown
-    without a further attempt. If a response was cut off, `answer` is the part that a draft shows.
+    If an answer is ungrounded, the result is its valid part, if this part may be shown without a
+    further attempt. If a response was cut off, `answer` is the part that a draft would show.
     """
     text = strip_thoughts(response.content)
     chars = len(text)
     failure = await in_thread_if_long(
-        chars, _unusable, response, text, contract, tool_names
+        chars, _find_failure, response, text, contract, tool_names
     )
     if failure is not None:
-        error_type, problem = failure
         answer = None
-        if error_type is ResponseProblem.TRUNCATED:
+        if failure.error_type is ResponseProblem.TRUNCATED:
             answer = parse_draft(text, contract, evidence).answer
-        return _failed(error_type, problem, answer)
-    result = await in_thread_if_long(chars, _read, text, contract)
+        return _failed(failure, answer)
+    result = await in_thread_if_long(chars, _read_answer, text, contract)
     if result.answer is None:
         return result
     result = await _check(result.answer, contract, evidence)
@@ -173,68 +187,73 @@ async def parse_final_response(
     return valid_part or result
 
 
-def _unusable(
+def _find_failure(
     response: LLMResponse,
     text: str,
     contract: OutputContract[T],
     tool_names: Collection[str],
 ) -> Failure | None:
-    """Return why a response is no answer, or None if it is one."""
+    """Return why a response is no answer, or None if it may be one.
+
+    `text` is the content of the response without reasoning.
+    """
     if response.tool_calls:
-        return (
+        return Failure(
             ResponseProblem.TOOL_CALL,
             "tools can no longer be called, answer with what is known",
         )
     if response.refusal is not None:
         return REFUSED
-    if response.finish_reason in FINISH_PROBLEMS:
-        return FINISH_PROBLEMS[response.finish_reason]
-    if len(response.content) > size_limits.ANSWER_CHARS:
-        problem = f"the response has more than {size_limits.ANSWER_CHARS} characters"
-        return ResponseProblem.TOO_LONG, problem
+    if response.finish_reason in FINISH_FAILURES:
+        return FINISH_FAILURES[response.finish_reason]
+    max_chars = size_limits.ANSWER_CHARS
+    if len(response.content) > max_chars:
+        problem = f"the response has more than {max_chars} characters"
+        return Failure(ResponseProblem.TOO_LONG, problem)
     if not text:
-        return ResponseProblem.EMPTY, "the response holds no answer"
-    if contract.plain_text and CALL_MARK.search(text):
-        return WRITTEN_CALL
-    if tool_calls_in_text(text, tool_names):
-        return WRITTEN_CALL
+        return Failure(ResponseProblem.EMPTY, "the response holds no answer")
+    if contract.is_plain_text and CALL_MARK.search(text):
+        return CALL_AS_TEXT
+    if find_tool_calls(text, tool_names):
+        return CALL_AS_TEXT
     return None
 
 
-def _read(text: str, contract: OutputContract[T]) -> ParseResult[T]:
+def _read_answer(text: str, contract: OutputContract[T]) -> ParseResult[T]:
     """Return the typed answer in a text. No rule of the contract is applied yet."""
     try:
-        value = _value_of(text, contract)
+        value = _read_value(text, contract)
         placeholder = _find_placeholder(value)
         if placeholder is not None:
             problem = f"the answer holds only placeholders like `{placeholder}`"
-            return _failed(ResponseProblem.SEMANTIC, problem)
+            return _failed(Failure(ResponseProblem.SEMANTIC, problem))
         answer = contract.adapter.validate_json(json.dumps(value))
         return ParseResult("", answer=answer)
     except ValidationError as error:
-        failure = ResponseProblem.SCHEMA, describe_validation_error(error)
+        problem = describe_validation_error(error)
+        failure = Failure(ResponseProblem.SCHEMA, problem)
     except ValueError as error:
-        failure = ResponseProblem.INVALID_JSON, str(error)
+        failure = Failure(ResponseProblem.INVALID_JSON, str(error))
     except Exception as error:
         # A validator or the contract's `read_text` has raised it.
         log_failure("an answer could not be read", error)
         name = type(error).__name__
         problem = f"the answer could not be read ({name}); answer differently"
-        failure = ResponseProblem.SCHEMA, problem
+        failure = Failure(ResponseProblem.SCHEMA, problem)
     if CALL_MARK.search(text):
-        failure = WRITTEN_CALL
-    return _failed(*failure)
+        failure = CALL_AS_TEXT
+    return _failed(failure)
 
 
-def _value_of(text: str, contract: OutputContract[T]) -> object:
+def _read_value(text: str, contract: OutputContract[T]) -> object:
     """Return the value of a text, read as JSON or else by `read_text`."""
-    if contract.plain_text:
+    if contract.is_plain_text:
         return contract.read_text(text) or text
-    brackets = "{}"
+    opening, closing = "{", "}"
     if contract.output.schema.get("type") == "array":
-        brackets = "[]"
+        opening, closing = "[", "]"
     try:
-        return read_json(text, brackets)
+        return read_json(text, opening, closing)
     except ValueError:
         value = contract.read_text(text)
         if value is None:
@@ -250,50 +269,52 @@ def strip_thoughts(text: str) -> str:
     return text.strip()
 
 
-def read_json(text: str, brackets: str = "{}") -> object:
+def read_json(text: str, opening: str = "{", closing: str = "}") -> object:
     """Return the only JSON value of a text: the whole text, or the part that brackets enclose.
 
-    Raises ValueError if there is no value, or more than one. Its message does not have the text.
+    Raises:
+        ValueError: there is no value, or more than one. The message does not have the text.
     """
-    begin = text.find(brackets[0])
-    end = text.rfind(brackets[1]) + 1
+    begin = text.find(opening)
+    end = text.rfind(closing) + 1
     has_brackets = begin >= 0
-    written = text
+    json_text = text
     if has_brackets:
-        written = text[begin:end]
+        json_text = text[begin:end]
     try:
-        return json.loads(written, strict=False)  # line breaks within strings are read
+        # Line breaks within strings are accepted.
+        return json.loads(json_text, strict=False)
     except (ValueError, RecursionError) as error:
         if not has_brackets:
             raise ValueError("the response holds no JSON") from None
         problem = clip(str(error), MAX_JSON_ERROR_CHARS)
     try:
-        return pyjson5.loads(written)
+        return pyjson5.loads(json_text)
     except (ValueError, RecursionError, pyjson5.Json5Exception):
-        raise ValueError(
-            f"the response is not one valid JSON value ({problem})"
-        ) from None
+        message = f"the response is not one valid JSON value ({problem})"
+        raise ValueError(message) from None
 
 
-def tool_calls_in_text(text: str, tool_names: Collection[str]) -> tuple[ToolCall, ...]:
-    """Return the tool calls that a text has as JSON. If it has anything else, return none.
+def find_tool_calls(text: str, tool_names: Collection[str]) -> tuple[ToolCall, ...]:
+    """Return the tool calls of which a text consists, or none if it has anything else.
 
-    Servers whose template does not parse the calls of their model send them as text.
+    If a server's template does not parse the calls of its model, the server sends them as text.
     """
-    if not any(name in text for name in tool_names):  # parsing takes long
+    names_a_tool = any(name in text for name in tool_names)
+    if not names_a_tool:  # parsing takes long
         return ()
-    values = _json_values(strip_thoughts(text))
+    values = _read_json_values(strip_thoughts(text))
     calls: list[ToolCall] = []
     for value in values[: size_limits.TOOL_CALLS]:
-        call = _call(value, tool_names)
+        call = _read_call(value, tool_names)
         if call is None:
             return ()
         calls.append(call)
     return tuple(calls)
 
 
-def _json_values(text: str) -> list[object]:
-    """Return the JSON values of a text. If it has more than them and `CALL_TAGS`, return none."""
+def _read_json_values(text: str) -> list[object]:
+    """Return the JSON values of a text, or none if it has more than them and `CALL_TAGS`."""
     values: list[object] = []
     for part in CALL_TAGS.split(text):
         if not part.strip():
@@ -309,15 +330,22 @@ def _json_values(text: str) -> list[object]:
     return values
 
 
-def _call(value: object, tool_names: Collection[str]) -> ToolCall | None:
-    """Return the call that a JSON value means, or None if it means none."""
-    if isinstance(value, Mapping) and isinstance(value.get("function"), Mapping):
-        value = value["function"]
+def _read_call(value: object, tool_names: Collection[str]) -> ToolCall | None:
+    """Return the call that a JSON value means, or None if it means none.
+
+    Examples: `{"name": "find_wines", "arguments": {"colour": "red"}}`, or this object as the
+    "function" of another.
+    """
     if not isinstance(value, Mapping):
         return None
+    function = value.get("function")
+    if isinstance(function, Mapping):
+        value = function
     name = value.get("name")
     arguments = value.get("arguments", value.get("parameters"))
-    if not isinstance(name, str) or name not in tool_names or arguments is None:
+    if not isinstance(name, str) or name not in tool_names:
+        return None
+    if arguments is None:
         return None
     if not isinstance(arguments, str):
         arguments = json.dumps(arguments)
@@ -325,7 +353,7 @@ def _call(value: object, tool_names: Collection[str]) -> ToolCall | None:
 
 
 def _find_placeholder(value: object) -> str | None:
-    """Return the first placeholder of an answer, or None if it has none or has a sentence too."""
+    """Return the first placeholder of an answer, or None if it has none, or also a sentence."""
     placeholder = None
     for leaf in leaves(value):
         if not isinstance(leaf, str):
@@ -349,7 +377,7 @@ async def _check(
     if contract.ends_turn(answer):
         return ParseResult("", answer=answer, ends_turn=True)
     text = ""
-    # The problem of the rule that is being applied, also if that rule raises an error.
+    # The type of error if the next rule finds a problem or raises an error.
     error_type = ResponseProblem.SEMANTIC
     try:
         chars = _count_chars(answer, contract, evidence)
@@ -359,17 +387,19 @@ async def _check(
             problem = await _apply(contract.grounding, answer, evidence, chars=chars)
         if not problem:
             error_type = ResponseProblem.SEMANTIC
-            text = await _apply(contract.render, answer, evidence, chars=chars)
-            text = strip_invisible(text)
+            rendered = await _apply(contract.render, answer, evidence, chars=chars)
+            text = strip_invisible(rendered)
     except ValueError as error:
         problem = clip(str(error), SHOWN_ERROR_CHARS)
     except Exception as error:
         log_failure("a rule of the contract failed", error)
         name = type(error).__name__
         problem = f"the answer could not be checked ({name}); answer differently"
-    if not problem and text.strip():
-        return ParseResult(text, contract.ids(answer), answer=answer)
-    return _failed(error_type, problem or "the answer has no text", answer)
+    if not problem and not text.strip():
+        problem = NO_TEXT
+    if problem:
+        return _failed(Failure(error_type, problem), answer)
+    return ParseResult(text, contract.ids(answer), answer=answer)
 
 
 async def _apply(
@@ -391,9 +421,9 @@ async def _apply(
 
 
 def _count_chars(answer: T, contract: OutputContract[T], evidence: Evidence) -> int:
-    """Return the number of characters that checking an answer reads."""
+    """Return the number of characters that the rules for an answer read."""
     texts = [contract.write(answer), *evidence.texts, *evidence.assistant_texts]
-    return sum(map(len, texts))
+    return sum(len(text) for text in texts)
 
 
 async def find_valid_part(
@@ -425,18 +455,21 @@ def _with_cuts(result: ParseResult[T], cuts: tuple[str, ...]) -> ParseResult[T]:
     return replace(result, cuts=cuts, error_type=ResponseProblem.GROUNDING)
 
 
-def _failed(
-    error_type: ResponseProblem, problem: str, answer: T | None = None
-) -> ParseResult[T]:
-    return ParseResult("", error=problem, error_type=error_type, answer=answer)
+def _failed(failure: Failure, answer: T | None = None) -> ParseResult[T]:
+    return ParseResult(
+        "",
+        error=failure.description,
+        error_type=failure.error_type,
+        answer=answer,
+    )
 
 
 class CurrentDraft:
     """The part of an answer that a user may see while it forms, in Markdown.
 
-    The turn keeps it up to date, and whoever shows it asks for its `text()`, or for its `changes`.
-    `describe_call` returns the text that is shown while a tool runs, by the `progress_name` of the
-    tool, which is empty if the tool has none.
+    The turn keeps it up to date. Whoever shows it asks for its `text()`, or for its `changes`.
+    `describe_call` gets the `progress_name` of a tool, or "" if the tool has none, and returns the
+    text that is shown while the tool runs.
     """
 
     def __init__(self, describe_call: Callable[[str], str] = str) -> None:
@@ -456,14 +489,17 @@ class CurrentDraft:
     def follow(
         self, written: Written, contract: OutputContract[T], evidence: Evidence
     ) -> None:
-        """Show the valid part of a response as soon as its text begins."""
-        self._answer = written, contract, evidence
+        """Show the valid part of the response in `written` as soon as its text begins."""
+        self._answer = (written, contract, evidence)
 
     def text(self) -> str:
         """Return the current text, or "" if there is nothing to show."""
-        if self._answer is not None and self._answer[0].text:
-            return parse_written(*self._answer).text
-        return self._notice
+        if self._answer is None:
+            return self._notice
+        written, contract, evidence = self._answer
+        if not written.text:
+            return self._notice
+        return parse_written(written, contract, evidence).text
 
     async def changes(
         self, until: asyncio.Future[Any], seconds: float
@@ -510,7 +546,9 @@ def parse_draft(
 
 def _complete_sentences(text: str) -> str:
     """Return an unfinished text up to the end of its last complete sentence."""
-    return text[: find_last_sentence_end(text, len(text) - 1)]
+    # A mark at the very end may not be the end of a sentence: "3." may become "3.5".
+    last = len(text) - 1
+    return text[: find_last_sentence_end(text, last)]
 
 
 def _draft_answer(
@@ -540,7 +578,7 @@ def parse_unfinished(text: str) -> dict[str, Any] | None:
     begin = text.find("{")
     if begin < 0:
         return None
-    json_text = CONTROL.sub(" ", text[begin:])
+    json_text = CONTROL_CHARACTER.sub(" ", text[begin:])
     try:
         with_open_strings = from_json(json_text, allow_partial="trailing-strings")
         without_open_strings = from_json(json_text, allow_partial=True)
@@ -558,8 +596,11 @@ def _cut_open_strings(value: Any, without_open: Any) -> Any:
     if isinstance(value, str) and value != without_open:
         return _complete_sentences(value)
     if isinstance(value, dict):
-        closed = without_open or {}
-        return {key: _cut_open_strings(value[key], closed.get(key)) for key in value}
+        closed_items = without_open or {}
+        cut_items: dict[str, Any] = {}
+        for key, item in value.items():
+            cut_items[key] = _cut_open_strings(item, closed_items.get(key))
+        return cut_items
     if isinstance(value, list):
         pairs = zip_longest(value, without_open or [])
         return [_cut_open_strings(item, closed_item) for item, closed_item in pairs]

@@ -1,4 +1,4 @@
-"""Carry the models, limits, usage, deadline and span of a turn through the engine, as its run."""
+"""The run of a turn: the models, limits, usage, deadline and span that the engine needs."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -22,30 +22,34 @@ SpanLevel = Literal["DEFAULT", "WARNING", "ERROR"]
 ScoreType = Literal["NUMERIC", "CATEGORICAL", "BOOLEAN"]
 Costs = Mapping[str, float]
 """US dollars by bucket of tokens, as `TokenUsage.by_bucket` names them."""
+MILLION: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The limits of one turn: requests, seconds, US dollars, characters of results."""
+    """The limits of one turn."""
 
     structured_output_max_retries: int = 2
+    """The number of further attempts after an invalid answer."""
     requests: int = 12
     tool_calls: int = 16
     tokens: int = 100_000
     cost_usd: float = 0.50
     seconds: float = 120
     tool_seconds: float = 15
+    """The seconds that one call of a tool may take."""
     answer_tokens: int = 1500
+    """The tokens that a response may have. The limit rises after a truncated answer."""
     answer_tokens_ceiling: int = 6000
+    """The highest value to which `answer_tokens` may rise in the turn."""
     result_chars: int = 12_000
+    """The characters of one tool's result that a model is shown."""
     model_tries: int = 3
+    """The number of times that a model is asked until the next model is asked."""
 
 
 class Price(BaseModel):
-    """US dollars per million tokens.
-
-    Cached tokens cost like the others unless they have a price.
-    """
+    """US dollars per million tokens. Cached tokens cost like the others if `cached` is None."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -65,8 +69,8 @@ class Price(BaseModel):
             "output_reasoning_tokens": self.completion,
         }
         costs: dict[str, float] = {}
-        for bucket, count in usage.by_bucket.items():
-            costs[bucket] = count * prices[bucket] / 1_000_000
+        for bucket, tokens in usage.by_bucket.items():
+            costs[bucket] = tokens * prices[bucket] / MILLION
         return costs
 
 
@@ -94,7 +98,7 @@ class Usage:
     """The requests, tokens and cost of a turn so far, including failed attempts."""
 
     requests: int = 0
-    """All requests, which count towards the limits of the turn."""
+    """All requests. They count towards the limits of the turn."""
     answered_requests: int = 0
     """The requests that a model has answered. Only these count towards the budgets of a day."""
     tool_calls: int = 0
@@ -113,15 +117,14 @@ class Usage:
     def billed(self) -> BilledUsage:
         """Return the usage that counts towards the budgets of a day."""
         billed = BilledUsage(
-            self.answered_requests, self.tokens.total_tokens, self.cost_usd
+            requests=self.answered_requests,
+            tokens=self.tokens.total_tokens,
+            cost_usd=self.cost_usd,
         )
         return self.billed_before + billed
 
     def add(self, usage: TokenUsage, costs: Costs, *, is_answered: bool = True) -> None:
-        """Count the tokens and the cost of a response.
-
-        If a model has answered, count its request, too.
-        """
+        """Count the tokens and the cost of a response, and its request if a model has answered."""
         if is_answered:
             self.answered_requests += 1
         self.tokens += usage
@@ -140,10 +143,11 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class PromptRef:
-    """The prompt of a generation, with its version in Langfuse, or here if `is_fallback`."""
+    """The name and version of a prompt."""
 
     name: str
     version: int
+    """The version in Langfuse, or in this repository if `is_fallback`."""
     label: str = ""
     is_fallback: bool = True
 
@@ -157,7 +161,7 @@ class PromptRef:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A text for a model, with the prompt and the version that it is."""
+    """A text for a model, and the prompt from which it was made."""
 
     text: str
     ref: PromptRef
@@ -173,7 +177,7 @@ class SpanFields(TypedDict, total=False):
     input: object
     output: object
     metadata: Mapping[str, Any] | None
-    """Metadata to add to those that the span has. Other fields are replaced."""
+    """Metadata to add to those of the span. All other fields replace their values."""
     level: SpanLevel | None
     started_ns: int | None
     """Nanoseconds since the epoch, like `ended_ns` and `first_token_ns`."""
@@ -183,28 +187,29 @@ class SpanFields(TypedDict, total=False):
     model_parameters: Mapping[str, Any] | None
     usage: TokenUsage | None
     cost_usd: float | None
-    """The cost that counts in the usage of the turn."""
+    """The cost that counts towards the limits of the turn, even if the price is assumed."""
     costs: Costs | None
-    """The costs for the server of traces, or None if no price is known."""
+    """The costs at a known price, which the server of traces shows."""
     prompt: PromptRef | None
     tools: tuple[Any, ...]
     first_token_ns: int | None
 
 
 class Span:
-    """One node of a trace, open until its context ends. This one keeps nothing.
+    """One node of a trace, open until its context ends. This class keeps nothing.
 
-    `agent/tracing` derives one that records. Leaving the context by an exception sets level ERROR
-    and the metadata `error_type` to the exception's type name; its text and stack never leave the
-    process. A span that is cancelled is no error: its metadata `outcome` is "stopped".
+    `agent/tracing` has a subclass that records. If an exception leaves the context, that span gets
+    the level ERROR and the name of the exception's type as metadata `error_type`. The text and the
+    stack of the exception never leave the process. A cancelled span is no error: its metadata
+    `outcome` is "stopped".
     """
 
     __slots__ = ()
 
     recording: ClassVar[bool] = False
-    """Whether anything is kept. Values that take long to build are built only then."""
+    """Whether the span keeps what it is given. If not, values that take long need not be built."""
     trace: Any = None
-    """The trace as far as it is recorded, or None if nothing is traced."""
+    """The trace that is recorded, or None if nothing is traced."""
 
     def __enter__(self) -> Self:
         return self
@@ -224,10 +229,7 @@ class Span:
     def score(
         self, name: str, value: float | str, type: ScoreType, comment: str = ""
     ) -> None:
-        """Score the trace.
-
-        Another score of the same name replaces it, because it has the same id.
-        """
+        """Score the trace. A later score of the same name replaces this one."""
 
 
 NO_SPAN: Final = Span()
@@ -246,7 +248,7 @@ class Stop:
         Call this in the event loop of the block.
         """
         if self.is_requested:
-            return  # a timeout that is about to end cannot be set again
+            return  # a timeout that has been set to end now cannot be set again
         self.is_requested = True
         if self._timeout is not None:
             self._timeout.reschedule(asyncio.get_running_loop().time())
@@ -254,8 +256,7 @@ class Stop:
     @asynccontextmanager
     async def watch(self) -> AsyncIterator[None]:
         """Run the block until it ends, or raise Stopped if `request` is called."""
-        # There is no time limit until `request` sets one.
-        seconds: float | None = None
+        seconds: float | None = None  # there is no time limit until `request` sets one
         if self.is_requested:
             seconds = 0
         try:
@@ -271,38 +272,44 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class Run(Generic[D]):
-    """The context of one turn. Make one for each message that is answered.
-
-    `models` are asked in order: the next one if one is down. `instructions` are the system prompt,
-    `history` holds earlier messages. `usage` counts the requests to models. These
-    requests end at the `deadline`, a time of the event loop, which is at the latest
-    `limits.seconds` after the turn began.
-    `deps` are the dependencies of tools and rules; the engine does not read them. `draft` is what
-    the user may read while the answer forms, or None if nobody reads it. `stop` stops the turn.
-    """
+    """The context of one turn. Make one for each message that is answered."""
 
     models: Sequence[LLM] = ()
+    """The models to ask in order. If one is down, the next one is asked."""
     _: KW_ONLY
     instructions: str | Prompt = INSTRUCTIONS
+    """The system prompt."""
     history: Sequence[Message] = ()
+    """The earlier messages of the chat."""
     limits: Limits = field(default_factory=Limits)
     usage: Usage = field(default_factory=Usage)
+    """The requests to models so far, with their tokens and cost."""
     span: Span = NO_SPAN
     deadline: float | None = None
+    """The time of the event loop at which requests end.
+
+    It is at the latest `limits.seconds` after the turn began.
+    """
     deps: D = None  # type: ignore[assignment]
+    """The dependencies of tools and rules. The engine does not read them."""
     draft: CurrentDraft | None = None
+    """What the user may read while the answer forms, or None if nobody reads it."""
     stop: Stop = field(default_factory=Stop)
+    """Stops the turn from outside."""
 
     def for_turn(self, *, billed_before: BilledUsage = NOTHING_BILLED) -> "Run[D]":
         """Return the run with a usage and a stop of its own.
 
-        `billed_before` is the usage of earlier tries.
+        `billed_before` is the usage of earlier tries to answer the same message.
         """
         usage = Usage(prices=self.usage.prices, billed_before=billed_before)
         return replace(self, usage=usage, stop=Stop())
 
     def for_tool(self, span: Span) -> "Run[D]":
-        """Return the run for a tool, traced on `span`."""
+        """Return the run for a call of a tool, which is traced on `span`.
+
+        A model that the tool asks gets neither the instructions nor the history of the turn.
+        """
         return replace(
             self,
             instructions=INSTRUCTIONS,
@@ -314,7 +321,8 @@ class Run(Generic[D]):
 
     def with_deadline(self) -> "Run[D]":
         """Return the run with its deadline set. This needs a running event loop."""
-        deadline = asyncio.get_running_loop().time() + self.limits.seconds
+        now = asyncio.get_running_loop().time()
+        deadline = now + self.limits.seconds
         if self.deadline is not None:
             deadline = min(deadline, self.deadline)
         return replace(self, deadline=deadline)
@@ -324,7 +332,8 @@ class Run(Generic[D]):
         """Return the seconds until the deadline, at least 0. This needs a running event loop."""
         if self.deadline is None:
             return self.limits.seconds
-        return max(0.0, self.deadline - asyncio.get_running_loop().time())
+        now = asyncio.get_running_loop().time()
+        return max(0.0, self.deadline - now)
 
     @property
     def requests_left(self) -> int:

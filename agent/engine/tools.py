@@ -24,7 +24,7 @@ from agent.engine.errors import (
     describe_validation_error,
     log_failure,
 )
-from agent.engine.messages import JsonSchema, ToolCall, json_object
+from agent.engine.messages import JsonSchema, ToolCall, parse_json_object
 from agent.engine.run import Run
 from agent.language import truncate_at_boundary
 from agent.text import strip_unstorable
@@ -41,10 +41,12 @@ class ToolOutput:
     """The value that a tool's function returns."""
 
     content: object
-    """The text or data that the model reads. It is not evidence for an answer, because it may
-    merely repeat the arguments that the model has chosen."""
+    """The text or data that the model reads.
+
+    It is not evidence for an answer, because it may repeat the arguments of the model.
+    """
     sources: Mapping[str, Source] = field(default_factory=dict)
-    """What the tool has found, by id: evidence for an answer."""
+    """What the tool has found, by id. This is evidence for an answer."""
     effects: Sequence[object] = ()
     """What the tool asks the caller of the engine to do, such as a change to stored data.
 
@@ -82,7 +84,7 @@ class Tool:
     arguments_model: type[BaseModel]
     function: Callable[[Any, Run], Awaitable[object]]
     seconds: float | None = None
-    """The time limit of a call; None for the limit of the run."""
+    """The time limit of a call, or None for the limit of the run."""
     parameters: JsonSchema | None = None
     """The schema to show to the model instead of that of `arguments_model`."""
     prompt_line: str = ""
@@ -120,29 +122,35 @@ def tool(function: Callable[..., object]) -> Tool:
     """
     name = function.__name__
     description = inspect.getdoc(function) or ""
-    fields: dict[str, Any] = {}
-    for parameter in inspect.signature(function, eval_str=True).parameters.values():
-        if parameter.annotation is parameter.empty:
-            raise TypeError(f"tool {name}: annotate the parameter {parameter.name}")
-        default = parameter.default
-        if default is parameter.empty:
-            default = ...
-        fields[parameter.name] = (parameter.annotation, default)
+    fields = _fields_of_parameters(function)
     takes_run = "run" in fields
     fields.pop("run", None)
-    model = create_model(
-        f"{name}_arguments", __config__=ConfigDict(extra="forbid"), **fields
-    )
+    closed = ConfigDict(extra="forbid")
+    arguments_model = create_model(f"{name}_arguments", __config__=closed, **fields)
 
     async def call(arguments: BaseModel, run: Run) -> object:
-        named = {field: getattr(arguments, field) for field in fields}
+        by_name = {field: getattr(arguments, field) for field in fields}
         if takes_run:
-            named["run"] = run
+            by_name["run"] = run
         if inspect.iscoroutinefunction(function):
-            return await function(**named)
-        return await asyncio.to_thread(function, **named)
+            return await function(**by_name)
+        return await asyncio.to_thread(function, **by_name)
 
-    return Tool(name, description, model, call)
+    return Tool(name, description, arguments_model, call)
+
+
+def _fields_of_parameters(function: Callable[..., object]) -> dict[str, Any]:
+    """Return the parameters of a function as fields for a pydantic model."""
+    fields: dict[str, Any] = {}
+    parameters = inspect.signature(function, eval_str=True).parameters
+    for name, parameter in parameters.items():
+        if parameter.annotation is parameter.empty:
+            raise TypeError(f"tool {function.__name__}: annotate the parameter {name}")
+        default = parameter.default
+        if default is parameter.empty:
+            default = ...  # pydantic's mark of a required field
+        fields[name] = (parameter.annotation, default)
+    return fields
 
 
 class Toolbox:
@@ -155,7 +163,8 @@ class Toolbox:
     def __init__(self, tools: Sequence[Tool] = ()) -> None:
         self.tools: Mapping[str, Tool] = {tool.name: tool for tool in tools}
         if len(self.tools) < len(tools):
-            raise ValueError(f"two tools share a name: {[tool.name for tool in tools]}")
+            names = [tool.name for tool in tools]
+            raise ValueError(f"two tools share a name: {names}")
 
     def offered_in(self, run: Run) -> "Toolbox":
         """Return the tools that are offered in the turn of a run."""
@@ -177,8 +186,9 @@ class Toolbox:
                 "limit", "the limit of tool calls is reached; answer with what is known"
             )
         run.usage.tool_calls += 1
-        tool = self.tools.get(tool_call.name)
-        name = "unknown" if tool is None else tool.name
+        name = "unknown"
+        if tool_call.name in self.tools:
+            name = tool_call.name
         metadata: dict[str, object] = {
             "step": run.usage.requests,
             "call_id": tool_call.id,
@@ -188,38 +198,41 @@ class Toolbox:
         with run.span.child(
             f"tool.{name}", "tool", input=tool_call.arguments, metadata=metadata
         ) as span:
-            if tool is None:
-                names = ", ".join(self.tools) or "none"
-                problem = (
-                    f"there is no tool {clip_quote(tool_call.name)}. Tools: {names}"
-                )
-                result = _failed("unknown_tool", problem)
-            else:
-                result = await _execute(tool, tool_call.arguments, run.for_tool(span))
+            result = await self._run_tool(tool_call, run.for_tool(span))
             span.update(output=result.text)
             if result.error_type:
                 run.usage.tool_errors += 1
                 span.update(level="ERROR", metadata={"error_type": result.error_type})
         return result
 
+    async def _run_tool(self, tool_call: ToolCall, run: Run) -> ToolResult:
+        """Run the tool that a call names, if there is one and its arguments are valid."""
+        tool = self.tools.get(tool_call.name)
+        if tool is None:
+            called_name = clip_quote(tool_call.name)
+            names = ", ".join(self.tools) or "none"
+            return _failed(
+                "unknown_tool", f"there is no tool {called_name}. Tools: {names}"
+            )
+        max_chars = size_limits.ARGUMENT_CHARS
+        if len(tool_call.arguments) > max_chars:
+            problem = f"the arguments have more than {max_chars} characters"
+            return _failed("invalid_arguments", problem)
+        normalized = _normalize_arguments(tool_call.arguments)
+        try:
+            arguments = tool.arguments_model.model_validate_json(normalized)
+        except ValidationError as error:
+            return _failed("invalid_arguments", describe_validation_error(error))
+        return await _execute(tool, arguments, run)
 
-async def _execute(tool: Tool, arguments: str, run: Run) -> ToolResult:
-    """Run a tool within its time limit; return a failure as a result."""
-    if len(arguments) > size_limits.ARGUMENT_CHARS:
-        problem = (
-            f"the arguments have more than {size_limits.ARGUMENT_CHARS} characters"
-        )
-        return _failed("invalid_arguments", problem)
-    normalized = _normalize_arguments(arguments)
-    try:
-        parsed = tool.arguments_model.model_validate_json(normalized)
-    except ValidationError as error:
-        return _failed("invalid_arguments", describe_validation_error(error))
+
+async def _execute(tool: Tool, arguments: BaseModel, run: Run) -> ToolResult:
+    """Run a tool within its time limit. A failure becomes a result."""
     seconds = min(tool.seconds or run.limits.tool_seconds, run.seconds_left)
     max_chars = run.limits.result_chars
     try:
         async with asyncio.timeout(seconds) as limit:
-            output = await tool.function(parsed, run)
+            output = await tool.function(arguments, run)
         if not isinstance(output, ToolOutput):
             output = ToolOutput(output)
         text = as_text(output.content, max_chars)
@@ -227,15 +240,14 @@ async def _execute(tool: Tool, arguments: str, run: Run) -> ToolResult:
     except ToolError as error:
         return _failed("tool_error", as_text(str(error), max_chars))
     except Exception as error:
-        # A tool may also raise a TimeoutError of its own, within our limit.
+        # A tool may also raise a TimeoutError of its own, before the limit expires.
         if limit.expired():
             return _failed("timeout", f"{tool.name} took longer than {seconds:g} s")
         log_failure(f"tool {tool.name} failed", error)
         error_type = type(error).__name__
-        problem = (
-            f"{tool.name} failed ({error_type}); answer without it or try differently"
-        )
-        return _failed(error_type, problem)
+        problem = f"{tool.name} failed ({error_type})"
+        advice = "answer without it or try differently"
+        return _failed(error_type, f"{problem}; {advice}")
 
 
 def _normalize_arguments(arguments: str) -> str:
@@ -247,12 +259,14 @@ def _normalize_arguments(arguments: str) -> str:
         return "{}"
     if "null" not in arguments:
         return arguments
-    values = json_object(arguments)
+    values = parse_json_object(arguments)
     if values is None:
         return arguments
-    return json.dumps(
-        {name: value for name, value in values.items() if value is not None}
-    )
+    without_nulls: dict[str, object] = {}
+    for name, value in values.items():
+        if value is not None:
+            without_nulls[name] = value
+    return json.dumps(without_nulls)
 
 
 def _failed(error_type: str, problem: str) -> ToolResult:
@@ -267,9 +281,8 @@ def as_text(content: object, max_chars: int) -> str:
     text = strip_unstorable(content)
     if len(text) <= max_chars:
         return text
-    return (
-        f"{truncate_at_boundary(text, max_chars)}\n[cut: {len(text)} characters in all]"
-    )
+    beginning = truncate_at_boundary(text, max_chars)
+    return f"{beginning}\n[cut: {len(text)} characters in all]"
 
 
 @lru_cache(128)  # making a schema takes a millisecond
@@ -281,33 +294,37 @@ def _schema_of(arguments: type[BaseModel]) -> Mapping[str, Any]:
     """
     schema = arguments.model_json_schema()
     schema.pop("description", None)
-    enums = {}
-    others = {}
-    for name, definition in schema.pop("$defs", {}).items():
+    definitions = schema.pop("$defs", {})
+    enums: dict[str, Any] = {}
+    other_definitions: dict[str, Any] = {}
+    for name, definition in definitions.items():
         if "enum" in definition:
             enums[f"#/$defs/{name}"] = definition
         else:
-            others[name] = definition
-    if others:
-        schema["$defs"] = others
-    slim: Mapping[str, Any] = _slim(schema, enums)
+            other_definitions[name] = definition
+    if other_definitions:
+        schema["$defs"] = other_definitions
+    slim: Mapping[str, Any] = _make_slim(schema, enums)
     return slim
 
 
-def _slim(node: Any, enums: Mapping[str, Any]) -> Any:
-    """Return a part of a schema with enums inlined, and without useless keywords and nulls."""
+def _make_slim(node: Any, enums: Mapping[str, Any]) -> Any:
+    """Return a part of a schema with enums inlined, and without useless keywords and nulls.
+
+    `enums` are by the reference to them: `#/$defs/Colour`.
+    """
     if isinstance(node, list):
-        return [_slim(item, enums) for item in node]
+        return [_make_slim(item, enums) for item in node]
     if not isinstance(node, dict):
         return node
     node = _without_null(node)
-    enum = enums.get(node.get("$ref", ""))
-    if enum is not None:
-        node = _inline_enum(node, enum)
+    reference = node.get("$ref", "")
+    if reference in enums:
+        node = _inline_enum(node, enums[reference])
     slim = {}
     for key, value in node.items():
         if not _is_useless(key, value):
-            slim[key] = _slim(value, enums)
+            slim[key] = _make_slim(value, enums)
     return slim
 
 
@@ -331,17 +348,18 @@ def _without_null(node: dict[str, Any]) -> dict[str, Any]:
     If only one alternative is left, the schema itself becomes that alternative:
     `{"anyOf": [{"type": "string"}, {"type": "null"}]}` becomes `{"type": "string"}`.
     """
-    alternatives = [
-        schema for schema in node.get("anyOf", ()) if schema != {"type": "null"}
-    ]
+    alternatives: list[dict[str, Any]] = []
+    for schema in node.get("anyOf", ()):
+        if schema != {"type": "null"}:
+            alternatives.append(schema)
     if not alternatives:
         return node
     if len(alternatives) > 1:
         return node | {"anyOf": alternatives}
-    others = {key: value for key, value in node.items() if key != "anyOf"}
-    only: dict[str, Any] = alternatives[0]
+    keywords = dict(node)
+    del keywords["anyOf"]
     # The keywords beside "anyOf", such as the description, override those of the alternative.
-    return only | others
+    return alternatives[0] | keywords
 
 
 def _is_useless(key: str, value: object) -> bool:

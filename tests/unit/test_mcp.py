@@ -95,7 +95,7 @@ def test_strict_schemas_are_sent_once_the_server_has_asked_for_them() -> None:
     dialect = Dialect("json_object").simplify(
         "Invalid schema for function 'fair': 'additionalProperties' is required to be false"
     )
-    assert dialect == replace(Dialect("json_object"), strict_tools=True)
+    assert dialect == replace(Dialect("json_object"), needs_strict_tools=True)
     tool = {"type": "function", "function": {"name": "fair", "parameters": SCHEMA}}
     asked = dialect.build_parameters([], LLMRequest([tool]))
     function = asked["tools"][0]["function"]

@@ -7,7 +7,7 @@ from types import MappingProxyType
 import pytest
 
 from agent.engine.messages import LLMResponse, TokenUsage
-from agent.engine.models import UNKNOWN, assume_price, find_price
+from agent.engine.models import UNKNOWN_PRICE, assume_price, find_price
 from agent.engine.run import Costs, Price
 from config import load_settings
 
@@ -76,7 +76,7 @@ def test_a_model_that_nobody_knows_is_not_free_and_the_log_says_so_once(
     )
     with caplog.at_level(logging.WARNING):
         costs = [sum(costs_of(response, {}).values()) for _ in range(3)]
-    assert costs == [UNKNOWN.prompt + UNKNOWN.completion] * 3
+    assert costs == [UNKNOWN_PRICE.prompt + UNKNOWN_PRICE.completion] * 3
     assert [record.getMessage() for record in caplog.records] == [
         "The price of the model 'unheard-of-7b' is not known, it counts as one of the dearest: 5 "
         "and 25 US dollars per million tokens read and written. LLM_PRICES may say what it costs."

@@ -40,7 +40,7 @@ def test_tokens_are_counted_as_the_server_gives_them(
     ("complaint", "learned"),
     [
         ("'max_completion_tokens' is too large", None),
-        ("temperature must be 1", replace(OPENAI, temperature=False)),
+        ("temperature must be 1", replace(OPENAI, takes_temperature=False)),
         ("response_format with tools", replace(OPENAI, format_beside_tools=False)),
         ("no json_schema here", replace(OPENAI, mode="json_object")),
     ],
