@@ -1,4 +1,4 @@
-"""Data of one turn (user, dependencies, reply), and the detection of prompt injections."""
+"""The data of one turn: its user, its dependencies and its reply. Prompt injections are flagged."""
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -40,8 +40,11 @@ TurnOutcome = Literal[
 ]
 
 FactKind = Literal["allergy", "hate", "like", "budget", "note", "rated", "setting"]
-"""The kind of a fact. `rated`: a taste that the user liked by their ratings; `setting`: a setting
-that the user chose."""
+"""The kind of a fact.
+
+A fact of the kind `rated` is a taste that the ratings of the user show, a `setting` is one that the
+user chose.
+"""
 STATED_KINDS: Final[tuple[FactKind, ...]] = (
     "allergy",
     "hate",
@@ -57,7 +60,10 @@ UNDER_AGE_SETTING: Final = "age=under"
 """The setting of a user who said that they are below the legal age."""
 MAX_CELLAR_ITEMS: Final = 5_000
 """The most wines in a user's cellar, including those that they have drunk."""
-MAX_OVERRIDE_GAP: Final = 38  # characters within "ignore ... instructions"
+CELLAR_FACTS: Final = ("wine", "drink_from", "drink_until", "note", "place", "bought")
+"""The fields of a cellar item that a change may overwrite."""
+MAX_OVERRIDE_GAP: Final = 38
+"""The most characters between "ignore" and "instructions" in a prompt injection."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,16 +72,21 @@ class Fact:
 
     kind: FactKind
     value: str
-    """Allergy: an allergen. Note: a text. Setting: `name=value`.
-    Like, hate, rated: search filters, as `agent.sommelier.filters` writes them.
-    Budget: at most `40 EUR`, `15-30 EUR`, or at least `60- EUR`."""
+    """The value, in a form that depends on the kind.
+
+    - allergy: an allergen
+    - note: a text
+    - setting: `name=value`
+    - like, hate, rated: search filters, as `agent.sommelier.filters` writes them
+    - budget: `40 EUR` (at most), `15-30 EUR` or `60- EUR` (at least)
+    """
     original_text: str = ""
     """The words of the user, or what a button or a rule calls the value. It may be empty."""
 
     @property
     def key(self) -> tuple[str, str]:
         """Return the kind and the value. Two facts with the same key are the same fact."""
-        return self.kind, self.value
+        return (self.kind, self.value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,9 +140,9 @@ class CellarItem:
     ) -> "CellarItem":
         """Return this item after an addition is undone.
 
-        `taken` is the addition with a negative count, and `before` is the item before the addition.
-        The facts that the addition has overwritten are as in `before` again, unless they were
-        changed since.
+        `taken` is the addition with a negative count, and `before` is the item before the addition,
+        or None if it was not in the cellar. The facts that the addition has overwritten become
+        those of `before` again, unless they were changed since.
         """
         reverted = replace(self, count=max(0, self.count + taken.count))
         if before is None:
@@ -140,18 +151,15 @@ class CellarItem:
         facts: dict[str, Any] = {}
         for name in CELLAR_FACTS:
             # A fact with another value than the addition gave it was changed since.
-            if getattr(self, name) == getattr(overwritten, name):
+            was_changed_since = getattr(self, name) != getattr(overwritten, name)
+            if not was_changed_since:
                 facts[name] = getattr(before, name)
         return replace(reverted, **facts)
 
 
-CELLAR_FACTS: Final = ("wine", "drink_from", "drink_until", "note", "place", "bought")
-"""The fields of a cellar item that a change may overwrite."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drink:
-    """A bottle that a user has opened, with what they thought of it."""
+    """A bottle that a user has opened, and what they thought of it."""
 
     key: str
     """The key of its `CellarItem`."""
@@ -175,7 +183,7 @@ class Change:
     overwritten: Mapping[str, CellarItem] = field(default_factory=dict)
     """The items whose facts the change has overwritten, by key, as they were before."""
     is_inverse: bool = False
-    """Whether the change reverts another one, and restores the facts that this has overwritten."""
+    """Whether the change reverts another one. Then it restores the facts in `overwritten`."""
     drinks: tuple[Drink, ...] = ()
     """Bottles to add to those that were opened. `bottles` removes them from the cellar."""
     removed_drinks: tuple[Drink, ...] = ()
@@ -215,13 +223,14 @@ class Change:
         The part removes only facts of `FORGETTABLE_KINDS`, even if a tool has returned others. So a
         model can remove neither an allergy nor a setting.
         """
-        removed = tuple(
-            fact for fact in self.removed_facts if fact.kind in FORGETTABLE_KINDS
-        )
+        removed: list[Fact] = []
+        for fact in self.removed_facts:
+            if fact.kind in FORGETTABLE_KINDS:
+                removed.append(fact)
         return Change(
             user_id=self.user_id,
             added_facts=self.added_facts,
-            removed_facts=removed,
+            removed_facts=tuple(removed),
             bottles=self.bottles,
             drinks=self.drinks,
         )
@@ -245,19 +254,21 @@ NOBODY: Final = Person()
 
 def apply_change(person: Person, change: Change) -> Person:
     """Return a user's facts and bottles after a change. The opened bottles stay as they were."""
-    changed_facts = (*change.removed_facts, *change.added_facts)
+    changed_facts = change.removed_facts + change.added_facts
     changed_keys = {fact.key for fact in changed_facts}
     facts = [fact for fact in person.facts if fact.key not in changed_keys]
     facts += change.added_facts
     cellar = {item.key: item for item in person.bottles}
-    last_number = max((item.number for item in person.bottles), default=0)
-    for new in change.bottles:
-        old = cellar.pop(new.key, None)
-        if old is None:  # the database will give the item the same number
-            last_number += 1
-            old = replace(new, count=0, number=last_number)
-        cellar[new.key] = change.apply_to(old, new)
-    return replace(person, facts=tuple(facts), bottles=tuple(cellar.values()))
+    numbers = [item.number for item in person.bottles]
+    last_number = max(numbers, default=0)
+    for item in change.bottles:
+        old = cellar.pop(item.key, None)
+        if old is None:
+            last_number += 1  # the database will give the new item the same number
+            old = replace(item, count=0, number=last_number)
+        cellar[item.key] = change.apply_to(old, item)
+    bottles = tuple(cellar.values())
+    return replace(person, facts=tuple(facts), bottles=bottles)
 
 
 def get_chosen_settings(facts: Iterable[Fact]) -> dict[str, str]:
@@ -282,12 +293,12 @@ class Lack(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
+class SearchEffect:
     """The effect of a tool that has looked for something."""
 
-    kind: Lack
-    found: bool
-    """Whether the thing was found."""
+    possible_lack: Lack
+    """What the user lacks if nothing was found."""
+    has_found: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,12 +306,15 @@ class StaffOffer:
     """The effect of a tool that offers to ask the people of the shop. It sends nothing."""
 
 
-def find_lack(looked: Collection[Looked]) -> Lack | None:
-    """Return what was looked for in a turn and never found, or None."""
-    found = {look.kind for look in looked if look.found}
-    for look in looked:
-        if look.kind not in found:
-            return look.kind
+def find_lack(searches: Collection[SearchEffect]) -> Lack | None:
+    """Return the first thing that a turn has looked for and never found, or None."""
+    found: set[Lack] = set()
+    for search in searches:
+        if search.has_found:
+            found.add(search.possible_lack)
+    for search in searches:
+        if search.possible_lack not in found:
+            return search.possible_lack
     return None
 
 
@@ -327,7 +341,7 @@ class Reply:
     concerns: frozenset[Concern] = frozenset()
     """Concerns detected in this turn, which the user may confirm or retract."""
     safety_action: SafetyAction = SafetyAction.ANSWER
-    """The decision of safety. Unless it is ANSWER, the reply is a help text without wines."""
+    """What safety has decided. Unless it is ANSWER, the reply is a help text without wines."""
     stored_concerns: frozenset[Concern] = frozenset()
     """Concerns that the message states for certain, which are stored with this turn."""
     lack: Lack | None = None
@@ -359,14 +373,14 @@ class Reply:
     @property
     def messages(self) -> list[str]:
         """Return the messages to send. The notes are appended to the last message."""
-        messages = [*self.parts]
+        messages = list(self.parts)
         if not messages:
-            paragraphs = filter(None, (self.lead, self.text))
+            paragraphs = [part for part in (self.lead, self.text) if part]
             messages.append("\n\n".join(paragraphs))
         for note in self.notes:
-            # Italics cannot span lines.
-            first, line_break, rest = note.partition("\n")
-            messages[-1] += f"\n\n_{NOTE_SYMBOL} {first}_{line_break}{rest}"
+            # Only the first line is in italics, because they cannot span lines.
+            first_line, line_break, rest = note.partition("\n")
+            messages[-1] += f"\n\n_{NOTE_SYMBOL} {first_line}_{line_break}{rest}"
         return messages
 
     @property
@@ -377,21 +391,21 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class StoredMessage:
-    """A stored message of a conversation, with the ids of the wines that it recommends.
-
-    `content` is the text that was read. `answer` is the typed answer as JSON, empty if there is
-    only a text. `thread_id` is the chat's topic, or 0. `attachment` is the content of the message's
-    pictures, as JSON.
-    """
+    """A stored message of a conversation."""
 
     role: Literal["user", "assistant"]
     content: str
+    """The text that was read."""
     wine_ids: tuple[str, ...] = ()
+    """The ids of the wines that the message recommends."""
     turn_id: int | None = None
     thread_id: int = 0
+    """The topic of the chat, or 0."""
     user_id: int | None = None
     attachment: str = ""
+    """The content of the message's pictures as JSON, or "" if it has none."""
     answer: str = ""
+    """The typed answer as JSON, or "" if there is only a text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -439,7 +453,8 @@ def may_drink(run: Run) -> bool:
 
 def with_person(run: Run, person: Person) -> Run:
     """Return the run with `person` as its user."""
-    return replace(run, deps=replace(get_deps(run), person=person))
+    deps = replace(get_deps(run), person=person)
+    return replace(run, deps=deps)
 
 
 ReplyFunction = Callable[[Run], Awaitable[Reply]]
@@ -503,15 +518,19 @@ def describe_progress(name: str) -> str:
     `name` is the name of this sentence in the catalogues, or "" if the tool has no sentence of its
     own. A text that the model wrote beside its calls is not shown, because nothing has checked it.
     """
-    return f"_{translate(name or 'at_work')} …_"
+    sentence = translate(name or "at_work")
+    return f"_{sentence} …_"
 
 
 def list_error_types(response: AgenticResponse[Any]) -> tuple[str, ...]:
-    """Return the error types of all attempts, and the final one if it is not among them."""
+    """Return the types of the errors of all attempts, and of the one that ended the turn."""
+    error_types = response.error_types
+    if response.has_text or response.outcome == "answered":
+        return error_types
     # Without an answer, the outcome is the type of the error that ended the turn.
-    if response.has_text or response.outcome in ("answered", *response.error_types):
-        return response.error_types
-    return (*response.error_types, response.outcome)
+    if response.outcome in error_types:
+        return error_types
+    return (*error_types, response.outcome)
 
 
 @cache
@@ -534,10 +553,11 @@ def _injection_patterns() -> Mapping[str, Pattern]:
 
 def _any_phrase(field: str) -> str:
     """Return a pattern of the phrases that all languages have in a field of `Injections`."""
-    phrases = []
+    phrases: list[str] = []
     for language in load_languages().values():
         phrases += getattr(language.injections, field)
-    return f"(?:{'|'.join(phrases)})"
+    alternatives = "|".join(phrases)
+    return f"(?:{alternatives})"
 
 
 def find_security_flags(message: str) -> list[str]:

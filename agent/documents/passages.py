@@ -16,7 +16,14 @@ from agent.language import truncate_at_boundary
 from agent.markdown import escape
 from agent.query_reading.phrases import detect_language
 from agent.text import clip, pattern, split_words
-from agent.turn import Lack, Looked, Reply, TurnOutcome, get_deps, list_error_types
+from agent.turn import (
+    Lack,
+    Reply,
+    SearchEffect,
+    TurnOutcome,
+    get_deps,
+    list_error_types,
+)
 
 T = TypeVar("T")
 
@@ -307,8 +314,8 @@ def search_documents_tool(documents: DocumentStore) -> Tool:
         retrieved = await retrieve(documents, [query], run.span)
         chunks = keep_near_best(retrieved)
         content = _format_new_chunks(chunks, get_deps(run).ids_given_to_model)
-        looked = Looked(Lack.DOCUMENTS, found=bool(chunks))
-        return ToolOutput(content, index_by_id(chunks), effects=(looked,))
+        search = SearchEffect(Lack.DOCUMENTS, has_found=bool(chunks))
+        return ToolOutput(content, index_by_id(chunks), effects=(search,))
 
     return replace(
         tool(search_documents), prompt_line=SEARCH_LINE, progress_name="reading"

@@ -50,9 +50,9 @@ from agent.sommelier.wine_tools import wine_tools, wines_by_id
 from agent.turn import (
     Change,
     Lack,
-    Looked,
     Person,
     Reply,
+    SearchEffect,
     StaffOffer,
     StoredMessage,
     clean_and_flag,
@@ -68,18 +68,19 @@ from agent.writing_calls import once_a_turn
 
 MAX_LISTED_WINES: Final = 15
 """The most wines of a wine list that a reply shows."""
-# Lines of the prompt: if the user chose a language, and if a notice is shown.
 LANGUAGE_RULE: Final = (
     "- The guest chose {language} as their language: answer in it, whatever "
     "language they write in."
 )
+"""The line of the prompt for a user who chose a language."""
 NOTICE_RULE: Final = (
     '- A fixed notice is shown above your answer: "{notice}" Do not repeat what it says. Continue '
     "in its form of address."
 )
+"""The line of the prompt for a turn with a notice above the answer."""
 
 Response = AgenticResponse[SommelierResponse]
-"""The result of the model loop, whose `answer` is a SommelierResponse. The user gets a `Reply`."""
+"""What the engine returns. The user gets a `Reply` that is made of it."""
 
 
 class Answerer(Protocol):
@@ -100,9 +101,9 @@ class Sommelier:
     """An agent that answers messages from a catalogue, by a model or by rules.
 
     `research_tools` are added to the tools of the catalogue. The `fallback` answers if there is no
-    model, or if the models fail. `help_texts` are for people who should not drink. If
-    `uses_small_model`, the search runs before the request to the model (`small.py`). The tools of
-    `servers` are only offered to people who may drink.
+    model, or if the models fail. `help_texts` are for people who should not drink. A small model
+    (`uses_small_model`) writes only about wines that were searched for it (`small.py`). The tools
+    of `servers` are only offered to people who may drink.
     """
 
     def __init__(
@@ -167,14 +168,15 @@ class Sommelier:
             answers_from_list=has_new_list,
         )
         run = replace(run, deps=deps)
-        inquiry = replace(inquiry, message=clean_and_flag(inquiry.message, run.span))
+        message = clean_and_flag(inquiry.message, run.span)
+        inquiry = replace(inquiry, message=message)
         if is_language_chosen():
             return await self._reply_in_language(inquiry, run)
         with use_language(find_language(inquiry)):
             return await self._reply_in_language(inquiry, run)
 
     async def _reply_in_language(self, inquiry: Inquiry, run: Run) -> Reply:
-        """Reply in the current language, with notes on unread parts of new pictures."""
+        """Reply in the current language. Notes say which parts of new pictures were not read."""
         pictures = inquiry.new_attachment
         if pictures is None:
             return await self._generate_reply(inquiry, run)
@@ -187,25 +189,38 @@ class Sommelier:
     async def _generate_reply(self, inquiry: Inquiry, run: Run) -> Reply:
         """Ask a model and convert its response to a reply, or answer by rules."""
         run = run.with_deadline()
-        prompt = get_prompt(run, SMALL_PROMPT if self._is_small else "sommelier")
+        prompt_name = "sommelier"
+        if self._is_small:
+            prompt_name = SMALL_PROMPT
+        prompt = get_prompt(run, prompt_name)
         response = None
         if run.models:
             response = await self._ask_model(inquiry, run, prompt)
-        if response is None:
-            reply = await self._reply_without_model(inquiry, run)
-            # Only the first message gets the note, and not if it just says thanks.
-            if run.models or inquiry.history or read_request(inquiry.message).is_thanks:
-                return reply
+        if response is not None:
+            return await self._reply_to_response(inquiry, run, prompt, response)
+        reply = await self._reply_without_model(inquiry, run)
+        # Only the first message gets the note, and not if it just says thanks.
+        is_first = not inquiry.history
+        is_thanks = read_request(inquiry.message).is_thanks
+        if is_first and not run.models and not is_thanks:
             return replace(reply, notes=(translate("no_model"),))
-        before = get_person(run).safety
+        return reply
+
+    async def _reply_to_response(
+        self, inquiry: Inquiry, run: Run, prompt: Prompt, response: Response
+    ) -> Reply:
+        """Convert a model's response to a reply, after what it says about the user's safety."""
+        person = get_person(run)
+        before = person.safety
         safety = self._hear_concern(inquiry, run, response)
-        run = with_person(run, replace(get_person(run), safety=safety))
+        run = with_person(run, replace(person, safety=safety))
         has_heard_more = safety != before and not safety.is_crisis
         if has_heard_more and self._concern_notice(inquiry, run):
             response = await self._ask_with_notice(inquiry, run, prompt, response)
             safety = self._hear_concern(inquiry, run, response)
-        if safety.is_crisis:  # a crisis gets no answer, proposals or changes
-            # The message states no crisis, or no model would have read it: the model detected one.
+        if safety.is_crisis:
+            # The model detected the crisis. A message that states one is not given to a model. In
+            # a crisis the user gets no answer, and nothing is changed or proposed.
             reply = safety_reply(SafetyAction.CRISIS_HELP, safety, self._help)
         else:
             reply = await self._convert_response(inquiry, run, response)
@@ -217,34 +232,10 @@ class Sommelier:
             prompt=prompt.ref,
         )
 
-    async def _ask_with_notice(
-        self, inquiry: Inquiry, run: Run, prompt: Prompt, first: Response
-    ) -> Response:
-        """Ask again after telling the model of the notice above its answer.
-
-        It has heard the concern itself, so its answer could not fit the notice. What its tools
-        wanted done in the first response stays; so does the response if there is no other.
-        """
-        # The second request begins without the results of the first.
-        deps = replace(get_deps(run), ids_given_to_model=set())
-        second = await self._ask_model(inquiry, replace(run, deps=deps), prompt)
-        if second is None or not second.has_text:
-            return first
-        effects = [*first.effects]
-        for effect in second.effects:
-            if effect not in effects:
-                effects.append(effect)
-        return replace(
-            second,
-            effects=tuple(effects),
-            retry_count=first.retry_count + second.retry_count,
-            error_types=(*first.error_types, *second.error_types),
-        )
-
     def _hear_concern(
         self, inquiry: Inquiry, run: Run, response: Response
     ) -> SafetyState:
-        """Return the safety of the user with the concern that the model has heard, if any."""
+        """Return the safety of the user, with the concern that the model reports, if any."""
         safety = get_person(run).safety
         # Small models report concerns at random.
         if self._is_small or response.answer is None:
@@ -252,75 +243,115 @@ class Sommelier:
         concern = response.answer.concern
         if concern == "none":
             return safety
-        heard = safety.with_concern(concern)
-        if heard != safety:
+        safety_with_concern = safety.with_concern(concern)
+        if safety_with_concern != safety:
             message = inquiry.message
             with run.span.child("guard.concerns", "guardrail", input=message) as guard:
                 guard.update(output=[concern], metadata={"detected_by": "model"})
-        return heard
+        return safety_with_concern
+
+    async def _ask_with_notice(
+        self, inquiry: Inquiry, run: Run, prompt: Prompt, first: Response
+    ) -> Response:
+        """Ask again, because a notice will now be shown above the answer.
+
+        The notice is about a concern that only the first response has reported, so the model did
+        not know of the notice when it wrote that response. If the second response has no text, the
+        first is returned. The effects of both are kept.
+        """
+        # The second request begins without the results of the first.
+        deps = replace(get_deps(run), ids_given_to_model=set())
+        run = replace(run, deps=deps)
+        second = await self._ask_model(inquiry, run, prompt)
+        if second is None or not second.has_text:
+            return first
+        effects = list(first.effects)
+        for effect in second.effects:
+            if effect not in effects:
+                effects.append(effect)
+        return replace(
+            second,
+            effects=tuple(effects),
+            retry_count=first.retry_count + second.retry_count,
+            error_types=first.error_types + second.error_types,
+        )
 
     async def _ask_model(
         self, inquiry: Inquiry, run: Run, prompt: Prompt
     ) -> Response | None:
-        """Return the response, or None if a small model is not asked, as about pictures."""
-        message = inquiry.message
+        """Return the response of a model, or None if the rules should answer.
+
+        Only a small model leaves an answer to the rules.
+        """
         if self._is_small:
             if inquiry.new_attachment:
                 return None
             by_rules = await self._answer_by_rules(inquiry, run)
-            return await ask_small_model(message, run, by_rules)
+            return await ask_small_model(inquiry.message, run, by_rules)
         tools = self._list_tools(run, inquiry.attachment)
-        tool_rules: list[str] = []
-        for tool in tools:
-            if tool.prompt_line and tool.is_offered(run):
-                tool_rules.append(f"- {tool.prompt_line}")
-        instructions = render(
-            prompt,
-            tool_rules="\n".join(tool_rules),
-            schema=SOMMELIER.output.schema_text,
-            guest_rules=self._rules_for_guest(inquiry, run),
-        )
         calls = await list_prefetched_calls(
             inquiry,
             run,
             self._catalogue,
             can_search_documents=self._can_search_documents,
         )
-        history = to_history(inquiry.history)
+        sources = await self._list_known_sources(run)
+        run = replace(
+            run,
+            instructions=self._write_instructions(inquiry, run, prompt, tools),
+            history=to_history(inquiry.history),
+        )
         return await generate_agentic_response(
-            message,
-            run=replace(run, instructions=instructions, history=history),
+            inquiry.message,
+            run=run,
             contract=SOMMELIER,
             tools=tools,
-            prefetch=Prefetch(calls, await self._list_known_sources(run)),
+            prefetch=Prefetch(calls, sources=sources),
         )
 
     async def _list_known_sources(self, run: Run) -> dict[str, Source]:
         """Return the names that an answer may say without a tool, and the guest's allergies."""
         person = get_person(run)
+        catalogue_names = await self._catalogue.load_names()
         facts = [f"{fact.value} {fact.original_text}" for fact in person.facts]
         bottles = [str(item.wine) for item in person.bottles]
-        names = KnownNames(await self._catalogue.load_names(), [*facts, *bottles])
+        names = KnownNames(catalogue_names, [*facts, *bottles])
         allergies = RememberedAllergies(person.safety.allergies)
         return {"names": names, "allergies": allergies}
+
+    def _write_instructions(
+        self, inquiry: Inquiry, run: Run, prompt: Prompt, tools: Sequence[Tool]
+    ) -> Prompt:
+        """Return the system prompt with its rules about tools, the guest, and a notice if any."""
+        tool_rules: list[str] = []
+        for tool in tools:
+            if tool.prompt_line and tool.is_offered(run):
+                tool_rules.append(f"- {tool.prompt_line}")
+        return render(
+            prompt,
+            tool_rules="\n".join(tool_rules),
+            schema=SOMMELIER.output.schema_text,
+            guest_rules=self._rules_for_guest(inquiry, run),
+        )
 
     def _rules_for_guest(self, inquiry: Inquiry, run: Run) -> str:
         """Return the lines of the prompt about the guest, the notice that they see, and language.
 
-        They differ from turn to turn, so they are the last: servers cache what precedes them.
+        They differ from turn to turn. So they come last, because servers cache what precedes them.
         """
         lines = [guest_rules(get_person(run))]
         notice = self._concern_notice(inquiry, run)
         if notice:
             lines.append(NOTICE_RULE.format(notice=notice))
         if is_language_chosen():
-            lines.append(LANGUAGE_RULE.format(language=translate("language_name")))
+            language = translate("language_name")
+            lines.append(LANGUAGE_RULE.format(language=language))
         return "\n".join(lines)
 
     def _list_tools(self, run: Run, attachment: Attachment | None) -> list[Tool]:
-        """Return all tools; each says whether it is offered in this turn.
+        """Return all tools. Each of them says whether it is offered in this turn.
 
-        Those that most turns share come first, so that servers cache them.
+        Tools that most turns share come first, because servers cache the beginning of a request.
         """
         tools = [*self._tools, *self._list_server_tools(run)]
         if attachment is not None:
@@ -330,7 +361,7 @@ class Sommelier:
     def _list_server_tools(self, run: Run) -> list[Tool]:
         """Return the tools of MCP servers that the user may use.
 
-        Their results are not filtered for alcohol, and only stored users can confirm a call.
+        They are only for users who may drink, because their results are not filtered for alcohol.
         """
         if not self._servers.connections or not may_drink(run):
             return []
@@ -338,7 +369,8 @@ class Sommelier:
         tools: list[Tool] = []
         for tool in self._servers.tools:
             if tool.needs_confirmation:
-                if has_stored_user(run):  # a call is only proposed
+                # Its calls are only proposed. Only a stored user can confirm them.
+                if has_stored_user(run):
                     tools.append(tool)
             elif tool.may_write:
                 tools.append(once_a_turn(tool, calls))
@@ -349,7 +381,7 @@ class Sommelier:
     async def _convert_response(
         self, inquiry: Inquiry, run: Run, response: Response
     ) -> Reply:
-        """Convert a response to a reply; answer by rules if the model gave no usable answer.
+        """Convert a response to a reply, or answer by rules if there is no usable answer in it.
 
         Changes are made even if the answer failed: the user requested them, and can undo them.
         """
@@ -365,52 +397,56 @@ class Sommelier:
             reply = replace(reply, notes=(translate("model_down"),), outcome="fallback")
         return _add_effects(reply, response)
 
-    async def _find_named_wines(
-        self, answer: SommelierResponse, known: Sequence[AnyWine], run: Run
-    ) -> list[Wine]:
-        """Return the wines that an answer names without their ids.
-
-        An answer that is there is shown, even if the catalogue cannot be read just now.
-        """
-        try:
-            return await find_named_wines(
-                answer, known, self._catalogue, get_person(run)
-            )
-        except Exception as error:
-            log_failure("The wines named in an answer could not be looked up", error)
-            return []
-
     async def _format_answer(
         self, inquiry: Inquiry, run: Run, response: Response, answer: SommelierResponse
     ) -> Reply:
-        sources = dict(response.sources)
-        known = [source for source in sources.values() if isinstance(source, AnyWine)]
-        named = await self._find_named_wines(answer, known, run)
-        answer = with_wines(answer, named)
-        sources |= wines_by_id(named)
+        """Return a reply with an answer of a model, and with the wines that its prose names.
+
+        `answer` is the part of the response that the user may be shown.
+        """
+        named_wines = await self._find_named_wines(answer, response, run)
+        answer = with_wines(answer, named_wines)
+        sources = {**response.sources, **wines_by_id(named_wines)}
+        user_texts = [*inquiry.texts_by("user"), inquiry.message]
+        evidence = Evidence(sources, user_texts)
         text = response.text
         if answer != response.answer:
-            user_texts = [*inquiry.texts_by("user"), inquiry.message]
-            text = SOMMELIER.render(answer, Evidence(sources, user_texts))
-        # Also of a concern that the model reported.
+            text = SOMMELIER.render(answer, evidence)
         notice = self._concern_notice(inquiry, run)
-        # Also those read from pictures.
+        if notice:
+            text = f"{notice}\n\n{text}"
         shown = [sources[id] for id in wine_ids(answer)]
         wines = [wine for wine in shown if isinstance(wine, AnyWine)]
         reply = Reply(
-            text="\n\n".join(filter(None, (notice, text))),
-            wine_ids=tuple(wine.id for wine in wines if isinstance(wine, Wine)),
+            text=text,
+            wine_ids=_ids_in_catalogue(wines),
             wines=tuple(wines),
             structured_answer=answer,
-            stored_answer=_store_form(answer, wines),
-            lack=_find_unanswered(answer, Evidence(sources=dict(sources))),
+            stored_answer=_to_stored_json(answer, wines),
+            lack=_find_unanswered(answer, evidence),
         )
         if response.outcome == "stopped":
             note = translate("stopped_here")
             return replace(reply, outcome="stopped", notes=(note,))
         if response.outcome == "salvaged":
             return replace(reply, outcome="salvaged")
-        return replace(reply, outcome="answered")
+        return reply
+
+    async def _find_named_wines(
+        self, answer: SommelierResponse, response: Response, run: Run
+    ) -> list[Wine]:
+        """Return the wines that an answer names without their ids.
+
+        If the catalogue cannot be read just now, return none: the answer is shown all the same.
+        """
+        sources = response.sources.values()
+        known = [source for source in sources if isinstance(source, AnyWine)]
+        person = get_person(run)
+        try:
+            return await find_named_wines(answer, known, self._catalogue, person)
+        except Exception as error:
+            log_failure("The wines named in an answer could not be looked up", error)
+            return []
 
     async def _reply_without_model(self, inquiry: Inquiry, run: Run) -> Reply:
         """Return the wines read from this message's pictures, or the answer of the fallback."""
@@ -420,8 +456,8 @@ class Sommelier:
         by_rules = await self._answer_by_rules(inquiry, run)
         reply = by_rules.reply
         if reply.wines:
-            stored = _store_form(reply.structured_answer, reply.wines)
-            reply = replace(reply, stored_answer=stored)
+            stored_answer = _to_stored_json(reply.structured_answer, reply.wines)
+            reply = replace(reply, stored_answer=stored_answer)
         notice = self._help.notice_for(get_safety_state(run))
         if reply.wine_ids and notice:
             return replace(reply, text=f"{notice}\n\n{reply.text}")
@@ -435,111 +471,137 @@ class Sommelier:
 
     async def _describe_pictures(self, attachment: Attachment, person: Person) -> Reply:
         """Return a reply with the wines that were read. Labels come with our closest wines."""
-        read = await attachment.wines_for(person, self._catalogue)
+        read_wines = await attachment.wines_for(person, self._catalogue)
         if not attachment.wines:
             return Reply(text=translate("nothing_read"))
-        if not read:
+        if not read_wines:
             return Reply(text=translate("nothing_suitable"))
         if attachment.shows != "labels":
-            return Reply(text=_list_read_wines(read))
+            return Reply(text=_list_read_wines(read_wines))
         texts: list[str] = []
         ids: list[str] = []
-        for wine in read:
+        for wine in read_wines:
             availability, ours = await find_in_catalogue(wine, self._catalogue, person)
             facts = escape(format_facts(wine))
             lines = [f"**{escape(wine.label)}**", facts, translate(availability)]
-            for our in ours:
-                label = escape(get_shown_label(our))
-                lines.append(f"- **{label}** · {escape(format_facts(our))}")
-                ids.append(our.id)
+            for our_wine in ours:
+                label = escape(get_shown_label(our_wine))
+                facts = escape(format_facts(our_wine))
+                lines.append(f"- **{label}** · {facts}")
+                ids.append(our_wine.id)
             texts.append("\n".join(lines))
-        return Reply(text="\n\n".join(texts), wine_ids=tuple(dict.fromkeys(ids)))
+        distinct_ids = dict.fromkeys(ids)
+        return Reply(text="\n\n".join(texts), wine_ids=tuple(distinct_ids))
 
     def _concern_notice(self, inquiry: Inquiry, run: Run) -> str:
-        """Return the notice of a new concern, or "" if it was shown before."""
+        """Return the notice of a new concern, or "" if there is none or it was shown before.
+
+        The message, an earlier one or the model has stated the concern.
+        """
         safety = get_safety_state(run)
         if not safety.new_concern:
             return ""
         notice = self._help.notice_for(safety)
-        if any(notice in text for text in inquiry.texts_by("assistant")):
-            return ""
+        for text in inquiry.texts_by("assistant"):
+            if notice in text:
+                return ""
         return notice
 
 
 def _list_read_wines(wines: Sequence[ReadWine]) -> str:
     """Return how many wines of a list were read, and the first of them."""
-    lines: list[str] = []
+    lines = [translate("list_read", count=len(wines)), ""]
     for wine in wines[:MAX_LISTED_WINES]:
-        lines.append(f"- {escape(wine.label)} · {escape(format_facts(wine))}")
-    further_count = len(wines) - len(lines)
-    if further_count:
+        facts = escape(format_facts(wine))
+        lines.append(f"- {escape(wine.label)} · {facts}")
+    further_count = len(wines) - MAX_LISTED_WINES
+    if further_count > 0:
         lines.append(translate("further_wines", count=further_count))
-    listed = "\n".join(lines)
-    return f"{translate('list_read', count=len(wines))}\n\n{listed}"
+    return "\n".join(lines)
+
+
+def _ids_in_catalogue(wines: Iterable[AnyWine]) -> tuple[str, ...]:
+    """Return the ids of the wines that were not read from pictures."""
+    return tuple(wine.id for wine in wines if isinstance(wine, Wine))
 
 
 def _allowed_part(response: Response, person: Person) -> SommelierResponse | None:
-    """Return an answer with only the wines that a person may be shown, or None if it is empty."""
+    """Return an answer with only the wines that a person may be shown.
+
+    If the person prefers alcohol-free wines, these come first. Return None if there is no answer,
+    or if none of its wines may be shown.
+    """
     answer = response.answer
     if answer is None or not response.has_text:
         return None
-    with_alcohol: list[WineRecommendation] = []
-    alcohol_free: list[WineRecommendation] = []
+    first: list[WineRecommendation] = []
+    others: list[WineRecommendation] = []
     for item in answer.wines:
         source = response.sources[item.wine_id]
-        if not isinstance(source, AnyWine) or not may_be_shown(source.facts, person):
+        if not isinstance(source, AnyWine):
             continue
-        if person.safety.prefers_alcohol_free and is_without_alcohol(source.facts):
-            alcohol_free.append(item)
+        wine = source.facts
+        if not may_be_shown(wine, person):
+            continue
+        if person.safety.prefers_alcohol_free and is_without_alcohol(wine):
+            first.append(item)
         else:
-            with_alcohol.append(item)
-    if answer.wines and not alcohol_free and not with_alcohol:
+            others.append(item)
+    allowed = first + others
+    if answer.wines and not allowed:
         return None
-    return answer.model_copy(update={"wines": [*alcohol_free, *with_alcohol]})
+    return answer.model_copy(update={"wines": allowed})
 
 
 def _find_unanswered(answer: SommelierResponse, evidence: Evidence) -> Lack | None:
-    """Return the lack of a document, if an answer without wines cites none of those found."""
+    """Return the lack of documents if those that were found did not help, or None.
+
+    They did not help if the answer shows no wines and cites none of them.
+    """
+    if answer.wines or answer.response_type != "informational":
+        return None
     sources = evidence.sources.values()
-    was_searched = any(isinstance(source, Chunk) for source in sources)
-    is_about_documents = was_searched and answer.response_type == "informational"
-    if not is_about_documents or answer.wines or cites_documents(answer, evidence):
+    has_found_chunks = any(isinstance(source, Chunk) for source in sources)
+    if not has_found_chunks or cites_documents(answer, evidence):
         return None
     return Lack.DOCUMENTS
 
 
-def _store_form(answer: SommelierResponse, wines: Iterable[AnyWine]) -> str:
+def _to_stored_json(answer: SommelierResponse, wines: Iterable[AnyWine]) -> str:
     """Return an answer as it is stored: JSON, with at most `STORED_CHARS` of prose."""
-    return cut_stored(to_stored(answer, wines), size_limits.STORED_CHARS).to_json()
+    stored = to_stored(answer, wines)
+    return cut_stored(stored, size_limits.STORED_CHARS).to_json()
 
 
 def _add_effects(reply: Reply, response: Response) -> Reply:
     """Return a reply with the changes and proposals of the tools, and with what they did not find.
 
-    Changes are reduced to what a model may change. Proposals are only shown with an answer, which
-    explains them.
+    Changes are reduced to what a model may change. Proposals are only shown with an answer, because
+    the answer explains them.
     """
     changes: list[Change] = []
     proposals: list[Proposal] = []
-    looked: list[Looked] = []
+    searches: list[SearchEffect] = []
     for effect in response.effects:
         match effect:
             case Change():
                 changes.append(effect.part_for_model)
-            case Looked():
-                looked.append(effect)
+            case SearchEffect():
+                searches.append(effect)
             case Proposal() if response.has_text:
                 proposals.append(effect)
+    proposal_notes = [_describe_proposal(proposal) for proposal in proposals]
     return replace(
         reply,
-        notes=(*reply.notes, *map(_proposal_note, proposals)),
+        notes=(*reply.notes, *proposal_notes),
         proposals=tuple(proposals),
         changes=tuple(changes),
-        lack=find_lack(looked) or reply.lack,
+        lack=find_lack(searches) or reply.lack,
         offers_staff=reply.offers_staff or StaffOffer() in response.effects,
     )
 
 
-def _proposal_note(proposal: Proposal) -> str:
+def _describe_proposal(proposal: Proposal) -> str:
     call = f"{proposal.tool_name} {proposal.arguments}"
-    return f"{translate('tool_proposed')}\n```\n{call}\n```"
+    sentence = translate("tool_proposed")
+    return f"{sentence}\n```\n{call}\n```"

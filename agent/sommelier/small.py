@@ -2,12 +2,12 @@
 
 Models of a few billion parameters pick wrong tools more often than right ones, and write nonsense
 where they write much or translate (docs/local-models.md). So the rules of the fallback interpret
-the message and search; the model gets no tools, chooses among the found wines and writes a sentence
-about each, in one request. What it writes is shown if it is in the guest's language and tells no
-other grape or colour than the wine has; else the rules describe the wine.
+the message and search. In one request without tools, the model chooses among the wines that were
+found, and writes a sentence about each. This sentence is shown if it is in the guest's language and
+states no other grape or colour than the wine has. Otherwise the rules describe the wine.
 
-The fallback answers alone: questions, with the passage word for word; messages of a guest with a
-concern; and wishes in another language than the wines' notes.
+The rules answer alone in three cases: a question is answered by a passage, word for word; the guest
+has a concern; or the notes of the wines are in another language than the wish.
 """
 
 from collections.abc import Sequence
@@ -42,18 +42,18 @@ from agent.turn import Deps
 SMALL_PROMPT: Final = "sommelier-small"
 """The name of the prompt."""
 MAX_WINES: Final = 4
-"""The wines from which the model chooses. More of them would not improve its choice."""
+"""The most wines from which the model chooses. More of them would not improve its choice."""
 MIN_SHOWN_WINES: Final = 2
+"""The fewest wines that the model shows, if as many were found."""
 MAX_SHOWN_WINES: Final = 3
-"""The most wines that the model shows."""
 DESCRIPTION_CHARS: Final = 220
 """The limit of a description. The server enforces it, even in the middle of a word."""
-COPIED: Final = "·"
-"""A sign that separates the facts of a wine in the request. A text with it is copied."""
+FACT_SEPARATOR: Final = "·"
+"""The sign between the facts of a wine in the request. A text with it was copied from there."""
 
 
-def _schema_for(ids: Sequence[str] | None = None) -> dict[str, Any]:
-    """Return the schema of an answer with two or three of these wines, or with any wines."""
+def _make_schema(ids: Sequence[str] = ()) -> dict[str, Any]:
+    """Return the schema of an answer with two or three of these wines, or else with any wines."""
     wine_id: dict[str, Any] = {"type": "string"}
     description = {"type": "string", "maxLength": DESCRIPTION_CHARS}
     wines: dict[str, Any] = {"type": "array"}
@@ -67,18 +67,23 @@ def _schema_for(ids: Sequence[str] | None = None) -> dict[str, Any]:
 
 def _require_all(properties: dict[str, Any]) -> dict[str, Any]:
     """Return the schema of an object that has all of these properties."""
-    return {"type": "object", "properties": properties, "required": [*properties]}
+    required = list(properties)
+    return {"type": "object", "properties": properties, "required": required}
 
 
 def _shorten(schema: dict[str, Any]) -> None:
+    """Replace the schema of pydantic by a short one."""
     schema.clear()
-    schema.update(_schema_for())
+    schema.update(_make_schema())
 
 
 def _narrow_schema(schema: JsonSchema, evidence: Evidence) -> JsonSchema:
-    """Return a schema that only allows the ids of found wines."""
-    ids = [id for id, source in evidence.sources.items() if isinstance(source, Wine)]
-    return make_strict_schema(_schema_for(ids)) or schema
+    """Return a schema that only allows the ids of the wines that were found."""
+    ids: list[str] = []
+    for id, source in evidence.sources.items():
+        if isinstance(source, Wine):
+            ids.append(id)
+    return make_strict_schema(_make_schema(ids)) or schema
 
 
 class SmallSommelierResponse(SommelierResponse):
@@ -99,7 +104,7 @@ SMALL_SOMMELIER: Final[OutputContract[SommelierResponse]] = replace(
 
 
 async def ask_small_model(
-    message: str, run: Run[Deps], found: RuleAnswer
+    message: str, run: Run[Deps], by_rules: RuleAnswer
 ) -> AgenticResponse[SommelierResponse] | None:
     """Return the model's answer about the wines that the rules found, without earlier messages.
 
@@ -107,28 +112,38 @@ async def ask_small_model(
     to translate the notes.
     """
     safety = get_safety_state(run)
-    wines = found.wines[:MAX_WINES]
+    wines = by_rules.wines[:MAX_WINES]
     if not wines or safety.concerns or safety.likely_concerns:
         return None
     language = current_language()
     for wine, _ in wines:
         if wine.notes and wine.notes_language != language:
             return None
-    lines = [message, ""]
-    if found.wish:
-        lines = [message, f"({found.wish})", ""]
-    lines.append("Wines:")
-    for wine, description in wines:
-        lines.append(f"{wine.id}: {description}. {wine.notes}".strip())
-    lines += ["", translate("write_in_language")]
     prompt = get_prompt(run, SMALL_PROMPT)
     response = await generate_agentic_response(
-        "\n".join(lines),
+        _write_request(message, by_rules.wish, wines),
         run=with_instructions(run, prompt, language=translate("language_name")),
         contract=SMALL_SOMMELIER,
         prefetch=Prefetch(sources={wine.id: wine for wine, _ in wines}),
     )
-    return _compose(response, found.wish, wines)
+    return _compose(response, by_rules.wish, wines)
+
+
+def _write_request(message: str, wish: str, wines: Sequence[DescribedWine]) -> str:
+    """Return a message for the model: the guest's, the wish as understood, and the wines."""
+    lines = [message]
+    if wish:
+        lines.append(f"({wish})")
+    lines += ["", "Wines:"]
+    for described in wines:
+        lines.append(f"{described.wine.id}: {_describe(described)}")
+    lines += ["", translate("write_in_language")]
+    return "\n".join(lines)
+
+
+def _describe(described: DescribedWine) -> str:
+    """Return the description of the rules for a wine, and the notes of the catalogue."""
+    return f"{described.description}. {described.wine.notes}".strip()
 
 
 def _compose(
@@ -139,48 +154,55 @@ def _compose(
     """Return a response with the wish as it was understood, and with descriptions that are true."""
     if response.answer is None or not response.has_text:
         return response
-    by_id = {described.wine.id: described for described in wines}
+    described_by_id = {described.wine.id: described for described in wines}
     items: list[WineRecommendation] = []
     for item in response.answer.wines:
-        description = _choose_description(item, by_id[item.wine_id])
+        description = _choose_description(item, described_by_id[item.wine_id])
         items.append(item.model_copy(update={"description": description}))
     answer = response.answer.model_copy(update={"wines": items})
-    text = SMALL_SOMMELIER.render(answer, Evidence(sources=dict(response.sources)))
+    evidence = Evidence(sources=dict(response.sources))
+    text = SMALL_SOMMELIER.render(answer, evidence)
     if wish:
-        text = f"{translate('fallback_read', request=escape(wish))}\n\n{text}"
+        understood = translate("fallback_read", request=escape(wish))
+        text = f"{understood}\n\n{text}"
     return replace(response, answer=answer, text=text)
 
 
 def _choose_description(item: WineRecommendation, described: DescribedWine) -> str:
     """Return the model's description of a wine if it is true, or else that of the rules."""
     text = item.description
-    if len(text) >= DESCRIPTION_CHARS:  # the server has cut it
-        text = text[: find_last_sentence_end(text, len(text))]
+    was_cut = len(text) >= DESCRIPTION_CHARS
+    if was_cut:
+        end = find_last_sentence_end(text, len(text))
+        text = text[:end]
     text = _without_label(text, described.wine)
-    if _holds(text, described.wine):
+    if _is_true(text, described.wine):
         return text
-    return f"{described.description}. {described.wine.notes}".strip()
+    return _describe(described)
 
 
 def _without_label(text: str, wine: Wine) -> str:
     """Return a text without the name of the wine before it: "Muga Reserva 2021: Ripe fruit"."""
     start, _, rest = text.partition(": ")
-    words = split_words(start)
-    is_label = set(words) <= set(split_words(f"{wine.label} {wine.id}"))
+    label_words = set(split_words(f"{wine.label} {wine.id}"))
+    is_label = label_words.issuperset(split_words(start))
     if not rest or not is_label:
         return text
     return rest
 
 
-def _holds(text: str, wine: Wine) -> bool:
-    """Return whether a text is in the guest's language, without a wrong grape or colour."""
-    language = current_language()
-    if not text.strip() or COPIED in text or wine.id in text:
+def _is_true(text: str, wine: Wine) -> bool:
+    """Return whether a text is in the guest's language, and names no wrong grape or colour."""
+    is_blank = not text.strip()
+    if is_blank or FACT_SEPARATOR in text or wine.id in text:
         return False
+    language = current_language()
     if detect_language(text, language) != language:
         return False
-    read = read_request(text, language)
+    request = read_request(text, language)
     grapes = {canonical_name("grapes", name) for name in wine.grapes}
-    named = {canonical_name("grapes", name) for name in read.values("grapes")}
-    colours = {*read.values("styles"), *read.values("colours")}
-    return named <= grapes and colours <= {str(wine.style), str(wine.colour)}
+    for name in request.values("grapes"):
+        if canonical_name("grapes", name) not in grapes:
+            return False
+    named_colours = {*request.values("styles"), *request.values("colours")}
+    return named_colours <= {str(wine.style), str(wine.colour)}

@@ -16,7 +16,7 @@ from agent.sommelier.queries import Catalogue, ShortText, WineQuery, WineSearchR
 from agent.sommelier.serving import drinking_years, serving_advice
 from agent.sommelier.wine import Wine, wine_record
 from agent.tables import StrictModel
-from agent.turn import Lack, Looked, get_deps, get_person
+from agent.turn import Lack, SearchEffect, get_deps, get_person
 
 SEARCH_DESCRIPTION = (
     "Search the wines of this house. Write all values in English. Of several values in a list a "
@@ -28,6 +28,9 @@ SEARCH_DESCRIPTION = (
 )
 GET_DESCRIPTION = "Look up the facts of wines by their ids."
 NO_WINE_ERROR = "there is no wine with these ids for this guest; search_wines finds ids"
+NO_SIMILAR_ERROR = "there is no wine with the id of `like`; search without it"
+KNOWN_FACTS = "as returned before in this turn"
+"""The facts of a wine that the model has already been given."""
 
 
 def wines_by_id(wines: Iterable[Wine]) -> dict[str, Source]:
@@ -49,43 +52,33 @@ def wine_tools(catalogue: Catalogue) -> list[Tool]:
     """Return the tools search_wines and get_wine for `catalogue`."""
 
     async def search_wines(query: WineQuery, run: Run) -> ToolOutput:
-        if query.like and not await catalogue.get([query.like]):
-            raise ToolError("there is no wine with the id of `like`; search without it")
-        name = "retrieve.similar" if query.like else "retrieve.wines"
-        filters = query.model_dump(mode="json", exclude_defaults=True)
-        with run.span.child(name, "retriever", input=filters) as span:
-            result = await find_wines(catalogue, query, get_person(run))
-            ids = [wine.id for wine in result.wines]
-            span.update(output=ids, metadata={"found": result.total})
-        output = _search_output(result, get_deps(run).ids_given_to_model)
-        return replace(output, effects=(_look(query, result),))
+        return await _search_wines(catalogue, query, run)
 
     async def get_wine(arguments: GetWineArguments, run: Run) -> ToolOutput:
         wines = await get_wines(catalogue, arguments.wine_ids, get_person(run))
         if not wines:
             raise ToolError(NO_WINE_ERROR)
-        year = datetime.now(UTC).year
-        content = {"year": year, "wines": [full_record(wine) for wine in wines]}
+        records = [full_record(wine) for wine in wines]
+        content = {"year": datetime.now(UTC).year, "wines": records}
         return ToolOutput(content, wines_by_id(wines))
 
-    return [
-        Tool(
-            "search_wines",
-            SEARCH_DESCRIPTION,
-            WineQuery,
-            search_wines,
-            progress_name="searching",
-            is_offered=may_recommend_any_wine,
-        ),
-        Tool(
-            "get_wine",
-            GET_DESCRIPTION,
-            GetWineArguments,
-            get_wine,
-            progress_name="looking",
-            is_offered=may_recommend_any_wine,
-        ),
-    ]
+    search_tool = Tool(
+        "search_wines",
+        SEARCH_DESCRIPTION,
+        WineQuery,
+        search_wines,
+        progress_name="searching",
+        is_offered=may_recommend_any_wine,
+    )
+    get_tool = Tool(
+        "get_wine",
+        GET_DESCRIPTION,
+        GetWineArguments,
+        get_wine,
+        progress_name="looking",
+        is_offered=may_recommend_any_wine,
+    )
+    return [search_tool, get_tool]
 
 
 def may_recommend_any_wine(run: Run) -> bool:
@@ -101,52 +94,68 @@ def full_record(wine: Wine) -> dict[str, Any]:
     return wine_record(wine) | serving_advice(wine)
 
 
-def _look(query: WineQuery, result: WineSearchResult) -> Looked:
+async def _search_wines(catalogue: Catalogue, query: WineQuery, run: Run) -> ToolOutput:
+    """Return the result of a search for the model, and whether it has found what was wanted."""
+    span_name = "retrieve.wines"
+    if query.like:
+        if not await catalogue.get([query.like]):
+            raise ToolError(NO_SIMILAR_ERROR)
+        span_name = "retrieve.similar"
+    filters = query.model_dump(mode="json", exclude_defaults=True)
+    with run.span.child(span_name, "retriever", input=filters) as span:
+        result = await find_wines(catalogue, query, get_person(run))
+        ids = [wine.id for wine in result.wines]
+        span.update(output=ids, metadata={"found": result.total})
+    output = _describe_result(result, get_deps(run).ids_given_to_model)
+    search = _make_effect(query, result)
+    return replace(output, effects=(search,))
+
+
+def _make_effect(query: WineQuery, result: WineSearchResult) -> SearchEffect:
     """Return what was searched for, and whether a wine in stock meets all of it."""
-    kind = Lack.NAME if query.name else Lack.WINES
+    possible_lack = Lack.WINES
+    if query.name:
+        possible_lack = Lack.NAME
     for wine in result.wines:
         if wine.in_stock and wine.id not in result.unmet_filters:
-            return Looked(kind, found=True)
-    return Looked(kind, found=False)
+            return SearchEffect(possible_lack, has_found=True)
+    return SearchEffect(possible_lack, has_found=False)
 
 
-def _search_output(
+def _describe_result(
     result: WineSearchResult, ids_given_to_model: set[str]
 ) -> ToolOutput:
-    """Return a search result for the model.
+    """Return a search result for the model, and add its wines to `ids_given_to_model`.
 
-    A wine that the model has been given before in this turn has only its id.
+    Of a wine that the model has been given before in this turn, only the id is returned.
     """
-    rows: list[dict[str, Any]] = []
+    records: list[dict[str, Any]] = []
     for wine in result.wines:
-        is_told = wine.id in ids_given_to_model and wine.id not in result.unmet_filters
-        if is_told:
-            row = {"wine_id": wine.id, "facts": "as returned before in this turn"}
+        has_drawbacks = wine.id in result.unmet_filters
+        if wine.id in ids_given_to_model and not has_drawbacks:
+            record = {"wine_id": wine.id, "facts": KNOWN_FACTS}
         else:
-            row = wine_record(wine) | _drawbacks(wine, result)
-        rows.append(row)
+            record = wine_record(wine) | _drawbacks(wine, result)
+        records.append(record)
         ids_given_to_model.add(wine.id)
-    content: dict[str, Any] = {"found": result.total, "wines": rows}
+    content: dict[str, Any] = {"found": result.total, "wines": records}
     if result.relax or not result.wines:
         content["relax"] = dict(result.relax)
     sources = wines_by_id(result.wines)
-    near = {
+    similar_wines = {
         "no_such_vintage_others": result.other_vintages,
         "no_such_name_perhaps": result.mentioned,
         "no_such_name_closest": result.closest,
     }
-    for name, wines in near.items():
+    for key, wines in similar_wines.items():
         if wines:
-            content[name] = [wine_record(wine) for wine in wines]
+            content[key] = [wine_record(wine) for wine in wines]
             sources |= wines_by_id(wines)
     return ToolOutput(content, sources)
 
 
 def _drawbacks(wine: Wine, result: WineSearchResult) -> dict[str, Any]:
-    """Return the reasons against a wine.
-
-    Reasons are that the wine is past its best, and the soft filters that it does not meet.
-    """
+    """Return the reasons against a wine: it is past its best, or does not meet a soft filter."""
     drawbacks: dict[str, Any] = {}
     years = drinking_years(wine)
     if years:
