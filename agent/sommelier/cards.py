@@ -43,22 +43,21 @@ def render_wine(
     `prefix` stands before the label, such as "1. ". If the guest needs bottles of the wine, `line`
     counts them.
     """
-    usual_facts = format_facts(wine, find_named_currency([user_text]))
-    asked_facts: list[str] = []
+    currency = find_named_currency([user_text])
+    facts = [format_facts(wine, currency)]
     if isinstance(wine, Wine) and not wine.is_own:
-        asked_facts += _format_asked_facts(wine, user_text, line)
+        facts += _format_asked_facts(wine, user_text, line)
     label = escape(get_shown_label(wine))
-    facts = _join_facts([usual_facts, *asked_facts])
-    lines = [f"**{prefix}{label}**", escape(facts)]
+    lines = [f"**{prefix}{label}**", escape(_join_facts(facts))]
     if line is not None:
         lines.append(escape(format_line(line)))
     lines.append(description)
-    return "\n".join(filter(None, lines))
+    return "\n".join(text for text in lines if text)
 
 
 def _join_facts(facts: Iterable[str]) -> str:
     """Return the facts on one line, without those that are empty."""
-    return " · ".join(filter(None, facts))
+    return " · ".join(fact for fact in facts if fact)
 
 
 def get_shown_label(wine: AnyWine) -> str:
@@ -77,18 +76,20 @@ def _format_asked_facts(
 ) -> Iterator[str]:
     """Yield the facts that a card has only if the guest asks for them.
 
-    The stock is also among them if the guest needs a number of bottles (`line`).
+    If the guest needs a number of bottles (`line`), the stock is among them.
     """
     if asks_for_vegan(user_text):
         yield translate(f"vegan_{wine.vegan}")
     yield from _format_asked_allergens(wine, user_text)
     if line is not None or mentions_kind("stock", user_text):
         yield _format_stock(wine, line)
-    asked_offer = read_request(user_text[:MAX_READ_CHARS]).filters.get("offer")
+    request = read_request(user_text[:MAX_READ_CHARS])
+    asked_offer = request.filters.get("offer")
     if asked_offer not in list(OfferKind):
         return
     if find_offer(wine, OfferKind(asked_offer)) is None:
-        yield translate("offer_missing", offer=translate(f"offer_{asked_offer}"))
+        offer_name = translate(f"offer_{asked_offer}")
+        yield translate("offer_missing", offer=offer_name)
 
 
 def _format_asked_allergens(wine: Wine, user_text: str) -> Iterator[str]:
@@ -97,28 +98,28 @@ def _format_asked_allergens(wine: Wine, user_text: str) -> Iterator[str]:
     unknown: list[Allergen] = []
     for allergen in find_asked_allergens(user_text):
         if allergen in wine.unknown_allergens:
-            # Every card for this guest says so already.
-            continue
+            continue  # every card for this guest says so already
         if allergen in wine.allergens:
             declared.append(allergen)
             continue
-        # Nearly all wines contain sulphites, so nobody learns anything from "not known".
-        if allergen == Allergen.SULPHITES or wine.is_known_to_lack(allergen):
+        if allergen == Allergen.SULPHITES:
+            # Nearly all wines contain sulphites, so nobody learns anything from "not known".
             continue
-        unknown.append(allergen)
+        if not wine.is_known_to_lack(allergen):
+            unknown.append(allergen)
     if declared:
-        names = ", ".join(_allergen_names(declared))
+        names = ", ".join(_translate_allergens(declared))
         yield translate("allergens_declared", names=names)
     if unknown:
-        yield translate("allergens_unknown", names=join_or(_allergen_names(unknown)))
+        names = join_or(_translate_allergens(unknown))
+        yield translate("allergens_unknown", names=names)
 
 
 def _format_stock(wine: Wine, line: BasketLine | None) -> str:
-    """Return the number in stock.
-
-    It is empty for a sold-out wine, because the card says that anyway.
-    """
-    kind = None if line is None else line.kind
+    """Return the number in stock, or "" for a sold-out wine, because the card says that anyway."""
+    kind = None
+    if line is not None:
+        kind = line.kind
     offer = find_offer(wine, kind)
     if offer is None or not offer.in_stock:
         return ""
@@ -132,7 +133,8 @@ def _format_stock(wine: Wine, line: BasketLine | None) -> str:
 
 def asks_for_vegan(text: str) -> bool:
     """Return whether a text names vegan wines, in any language."""
-    return any(word.startswith(VEGAN_WORD) for word in split_words(text))
+    words = split_words(text)
+    return any(word.startswith(VEGAN_WORD) for word in words)
 
 
 def format_facts(wine: AnyWine, currency: Currency | None = None) -> str:
@@ -171,7 +173,8 @@ def _format_origin(wine: Wine) -> str:
     if place == wine.country:
         return country
     place_name = get_region_name(place, current_language())
-    return ", ".join(filter(None, (place_name, country)))
+    names = [name for name in (place_name, country) if name]
+    return ", ".join(names)
 
 
 def format_prices(wine: Wine, currency: Currency | None = None) -> str:
@@ -202,10 +205,11 @@ def format_prices(wine: Wine, currency: Currency | None = None) -> str:
 def _name_offer(wine: Wine, offer: Offer, *, has_several_sizes: bool) -> str:
     """Return the name of an offer, such as "Magnum", or "0.75 l" for the usual bottle.
 
-    `has_several_sizes` says whether the wine has another offer of this kind. Then the name tells
-    the size too.
+    `has_several_sizes` says whether the wine has another offer of this kind. Then the name has the
+    size too.
     """
-    is_usual = offer is wine.offers[0] and offer.kind is OfferKind.BOTTLE
+    is_first = offer is wine.offers[0]
+    is_usual = is_first and offer.kind is OfferKind.BOTTLE
     parts: list[str] = []
     if not is_usual:
         parts.append(translate(f"offer_{offer.kind}"))
@@ -227,27 +231,34 @@ def _format_availability(wine: Wine) -> str:
 def _format_unknown_allergens(wine: AnyWine) -> str:
     """Return which of this guest's allergens the wine may contain, or "" if none."""
     unknown = list(wine.unknown_allergens)
-    facts = []
-    # "Not known" beside a wine named "No Sulphur Added" would contradict its own label.
-    if Allergen.SULPHITES in unknown and mentions_kind("unsulphured", wine.source_text):
-        unknown.remove(Allergen.SULPHITES)
-        facts.append(translate("no_sulphites_added"))
+    facts: list[str] = []
+    if Allergen.SULPHITES in unknown:
+        # "Not known" beside a wine named "No Sulphur Added" would contradict its own label.
+        is_unsulphured = mentions_kind("unsulphured", wine.source_text)
+        if is_unsulphured:
+            unknown.remove(Allergen.SULPHITES)
+            facts.append(translate("no_sulphites_added"))
     if unknown:
-        names = join_or(_allergen_names(unknown))
+        names = join_or(_translate_allergens(unknown))
         facts.append(translate("allergens_unknown", names=names))
     return _join_facts(facts)
 
 
-def _allergen_names(allergens: Sequence[Allergen]) -> list[str]:
+def _translate_allergens(allergens: Sequence[Allergen]) -> list[str]:
+    """Return the names of allergens in the current language."""
     language = current_language()
-    return [get_display_name("allergen", (name,), language) for name in allergens]
+    names: list[str] = []
+    for allergen in allergens:
+        names.append(get_display_name("allergen", (allergen,), language))
+    return names
 
 
 def _format_read_facts(wine: ReadWine) -> str:
     """Return the source of a read wine, how sure the reading is, its prices, and our price."""
-    facts = [translate("of_label")]
+    source_name = "of_label"
     if wine.is_listed:
-        facts = [translate("of_list")]
+        source_name = "of_list"
+    facts = [translate(source_name)]
     if wine.sure != "certain":
         facts.append(translate(f"read_{wine.sure}"))
     facts.append(wine.region)
@@ -266,10 +277,9 @@ def _format_read_facts(wine: ReadWine) -> str:
 
 def translate_country(country: str) -> str:
     """Return the name of a country in the current language, or unchanged if it is unknown."""
-    # Not `current_language`: countries have names also in languages without a catalogue of texts.
+    # Not `current_language`, because countries have names in more languages than our texts.
     if current_locale().startswith(ENGLISH):
-        # The wines have English names of countries.
-        return country
+        return country  # the catalogue has the English names
     name = canonical_name("countries", country)
     if name == "england":  # CLDR has a name for the United Kingdom only
         return translate("england")
@@ -290,5 +300,7 @@ def translate_place(place: str) -> str:
 @cache
 def _country_codes() -> Mapping[str, str]:
     """Return the codes of countries (ISO 3166) by their canonical names."""
-    names = country_names(ENGLISH).items()
-    return {canonical_name("countries", name): code for code, name in names}
+    codes: dict[str, str] = {}
+    for code, name in country_names(ENGLISH).items():
+        codes[canonical_name("countries", name)] = code
+    return codes

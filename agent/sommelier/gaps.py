@@ -30,7 +30,8 @@ from agent.turn import Deps
 GAP_FIELDS: Final = ("style", "grapes", "country", "region")
 """The fields of a wine that a model may fill in if they are empty."""
 WINES_PER_REQUEST: Final = 20
-MAX_LABEL_CHARS: Final = 200
+MAX_TEXT_CHARS: Final = 200
+"""The longest label or other text of a wine that the model is shown."""
 MAX_GRAPES: Final = 8
 REGION: Final = pattern(r"\A\p{L}[\p{L} '\x{2019}.-]{1,59}\z")
 """The name of a region: "Côte d'Or", "St. Magdalener". U+2019 is the typographic apostrophe."""
@@ -39,6 +40,7 @@ ALLOWED_STYLES: Final = frozenset(Style) - {Style.ALCOHOL_FREE}
 
 
 def _clean_style(value: object) -> object:
+    """Return a style that a model may say, or ""."""
     style = canonicalize(value)
     if style in ALLOWED_STYLES:
         return style
@@ -46,6 +48,7 @@ def _clean_style(value: object) -> object:
 
 
 def _clean_grapes(value: object) -> list[str]:
+    """Return the known grapes in a list, or none."""
     if not isinstance(value, list):
         return []
     grapes = [name for name in value if _is_known("grapes", name)]
@@ -53,29 +56,36 @@ def _clean_grapes(value: object) -> list[str]:
 
 
 def _is_known(kind: NameKind, name: object) -> bool:
-    return isinstance(name, str) and normalize(name) in known_names(kind)
+    if not isinstance(name, str):
+        return False
+    return normalize(name) in known_names(kind)
 
 
 def _clean_country(value: object) -> object:
+    """Return a known country, or ""."""
     if _is_known("countries", value):
         return value
     return ""
 
 
 def _clean_region(value: object) -> object:
+    """Return what may be the name of a region, or ""."""
     if isinstance(value, str) and REGION.match(value):
         return value
     return ""
 
 
+STYLE_NAMES: Final = ", ".join(sorted(ALLOWED_STYLES))
+
+
 class GuessedWine(BaseModel):
-    """What a model says about a wine. Its style, grapes and origin are empty if it knows none."""
+    """What a model says about a wine. The fields that it does not know are empty."""
 
     model_config = ConfigDict(frozen=True, json_schema_extra=compact_schema)
 
     number: int = Field(description="The number of the wine.")
     style: Annotated[str, BeforeValidator(_clean_style)] = Field(
-        "", description=f"One of: {', '.join(sorted(ALLOWED_STYLES))}."
+        "", description=f"One of: {STYLE_NAMES}."
     )
     grapes: Annotated[list[str], BeforeValidator(_clean_grapes)] = Field(
         default_factory=list
@@ -83,8 +93,8 @@ class GuessedWine(BaseModel):
     country: Annotated[str, BeforeValidator(_clean_country)] = ""
     region: Annotated[str, BeforeValidator(_clean_region)] = ""
 
-    def cells(self) -> dict[str, str]:
-        """Return the facts as a wine list would have them, by field. Unknown ones are ""."""
+    def to_cells(self) -> dict[str, str]:
+        """Return the facts by field, as the cells of a wine list. Unknown ones are ""."""
         return {
             "style": self.style,
             "grapes": "; ".join(self.grapes),
@@ -119,15 +129,16 @@ async def ask_for_gaps(
     """
     incomplete = [wine for wine in wines if find_gaps(wine)]
     filled_by_id: dict[str, Mapping[str, str]] = {}
-    unanswered = 0
+    unanswered_count = 0
     for start in range(0, len(incomplete), WINES_PER_REQUEST):
-        batch = incomplete[start : start + WINES_PER_REQUEST]
+        end = start + WINES_PER_REQUEST
+        batch = incomplete[start:end]
         answer = await _ask(batch, run.for_turn())
         if answer is None:
-            unanswered += len(batch)
+            unanswered_count += len(batch)
         else:
             filled_by_id |= _read_answer(answer, batch)
-    return filled_by_id, unanswered
+    return filled_by_id, unanswered_count
 
 
 async def _ask(batch: Sequence[Wine], run: Run[Deps]) -> GuessedWines | None:
@@ -143,33 +154,38 @@ async def _ask(batch: Sequence[Wine], run: Run[Deps]) -> GuessedWines | None:
 
 
 def _describe_gaps(batch: Sequence[Wine]) -> Iterator[str]:
-    """Yield a line for each wine: its number, what is known of it, and what the model shall say."""
+    """Yield a line for each wine: its number, what is known, and which fields are asked for.
+
+    Example: `3. Tondonia 2011; country: Spain; asked: style, grapes, region`.
+    """
     for number, wine in enumerate(batch, start=1):
         parts = [_shorten(wine.label)]
         for field in (*GAP_FIELDS, "appellation"):
             text = wine.field_text(field)
             if text:
                 parts.append(f"{field}: {_shorten(text)}")
-        asked = ", ".join(find_gaps(wine))
-        parts.append(f"asked: {asked}")
-        yield f"{number}. {'; '.join(parts)}"
+        gaps = ", ".join(find_gaps(wine))
+        parts.append(f"asked: {gaps}")
+        description = "; ".join(parts)
+        yield f"{number}. {description}"
 
 
 def _shorten(text: str) -> str:
-    return to_one_line(cut(text, MAX_LABEL_CHARS))
+    return to_one_line(cut(text, MAX_TEXT_CHARS))
 
 
 def _read_answer(
     answer: GuessedWines, batch: Sequence[Wine]
 ) -> dict[str, Mapping[str, str]]:
     """Return the fields that the answer fills in, with their texts, by the ids of the wines."""
+    wines_by_number = dict(enumerate(batch, start=1))
     filled_by_id: dict[str, Mapping[str, str]] = {}
     for guess in answer.wines:
-        if not 1 <= guess.number <= len(batch):
+        wine = wines_by_number.get(guess.number)
+        if wine is None:
             continue
-        wine = batch[guess.number - 1]
         filled: dict[str, str] = {}
-        for field, text in guess.cells().items():
+        for field, text in guess.to_cells().items():
             is_gap = not getattr(wine, field)
             if is_gap and text:
                 filled[field] = text

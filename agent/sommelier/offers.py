@@ -18,16 +18,13 @@ OFFER_FACTS: Final = ("price", "currency", "in_stock")
 
 
 class Offer(BaseModel):
-    """A way in which a wine can be had, such as by the glass.
-
-    `size_ml` is None if it is the usual one of its kind or unknown, `stock` None if nobody counts.
-    `stock` is a number of offers (bottles, cases, glasses); some shops sell on at 0.
-    """
+    """A way in which a wine can be had, such as by the glass."""
 
     model_config = ConfigDict(frozen=True)
 
     kind: OfferKind = OfferKind.BOTTLE
     size_ml: int | None = Field(None, ge=1, le=100_000)
+    """The size, or None if it is unknown or the usual one of this kind."""
     price: Annotated[
         float | None,
         WineField(
@@ -52,6 +49,10 @@ class Offer(BaseModel):
         ),
     ] = Currency.EUR
     stock: int | None = None
+    """The number of bottles, cases or glasses, or None if nobody counts.
+
+    Some shops sell on at 0.
+    """
     in_stock: Annotated[
         bool,
         WineField(
@@ -84,15 +85,20 @@ class Offer(BaseModel):
 
 def sort_offers(offers: tuple[Offer, ...]) -> tuple[Offer, ...]:
     """Return offers in the order of their kinds."""
-    order = list(OfferKind)
-    return tuple(sorted(offers, key=lambda offer: order.index(offer.kind)))
+    kinds = list(OfferKind)
+
+    def place_of_kind(offer: Offer) -> int:
+        return kinds.index(offer.kind)
+
+    return tuple(sorted(offers, key=place_of_kind))
 
 
 def describe_offers(offers: Sequence[Offer]) -> list[str] | None:
     """Return the offers for a model, or None if there is only a bottle without a count."""
-    first, *others = offers
-    if first.kind is OfferKind.BOTTLE and first.stock is None and not others:
-        return None
+    if len(offers) == 1:
+        offer = offers[0]
+        if offer.kind is OfferKind.BOTTLE and offer.stock is None:
+            return None
     return [_describe_offer(offer) for offer in offers]
 
 

@@ -25,33 +25,39 @@ SEPARATOR: Final = "\n\ue000\n"
 class _ShownWine(NamedTuple):
     """A wine that an answer shows, with the model's recommendation of it."""
 
-    item: WineRecommendation
+    recommendation: WineRecommendation
     wine: AnyWine
 
 
 def render(response: SommelierResponse, evidence: Evidence) -> str:
     """Return an answer as Markdown: the model's plain text, a card for each wine, and sums."""
-    shown = _list_shown(response.wines, evidence)
-    written = [wine.item.description for wine in shown]
-    texts, footnote_lines = _number_citations(
-        [response.intro, *written, response.closing], evidence
-    )
+    shown_wines = _list_shown(response.wines, evidence)
+    shown_recommendations = [shown.recommendation for shown in shown_wines]
+    texts = _list_texts(response, shown_recommendations)
+    texts, footnotes = _number_citations(texts, evidence)
     intro, *descriptions, closing = [_to_markdown(text, evidence) for text in texts]
-    cards = _render_cards(shown, descriptions, evidence)
+    cards = _render_cards(shown_wines, descriptions, evidence)
     lines = list_basket(response.wines, evidence.sources)
     total = ""
     if lines:
         total = escape(format_total(lines, response.budget, evidence))
-    parts = [intro, *cards, total, closing, footnote_lines]
-    return "\n\n".join(filter(None, parts))
+    paragraphs = [intro, *cards, total, closing, footnotes]
+    return "\n\n".join(text for text in paragraphs if text)
 
 
 def cites_documents(response: SommelierResponse, evidence: Evidence) -> bool:
     """Return whether an answer cites a document, or repeats what a document says."""
-    descriptions = [wine.description for wine in response.wines]
-    texts = [response.intro, *descriptions, response.closing]
-    _, footnote_lines = _number_citations(texts, evidence)
-    return bool(footnote_lines)
+    texts = _list_texts(response, response.wines)
+    _, footnotes = _number_citations(texts, evidence)
+    return bool(footnotes)
+
+
+def _list_texts(
+    response: SommelierResponse, recommendations: Sequence[WineRecommendation]
+) -> list[str]:
+    """Return the texts that a model has written: intro, descriptions and closing."""
+    descriptions = [wine.description for wine in recommendations]
+    return [response.intro, *descriptions, response.closing]
 
 
 def find_wine(wine_id: str, evidence: Evidence) -> AnyWine | None:
@@ -63,26 +69,34 @@ def find_wine(wine_id: str, evidence: Evidence) -> AnyWine | None:
 
 
 def _list_shown(
-    items: Sequence[WineRecommendation], evidence: Evidence
+    recommendations: Sequence[WineRecommendation], evidence: Evidence
 ) -> list[_ShownWine]:
-    shown: list[_ShownWine] = []
-    for item in items:
-        wine = find_wine(item.wine_id, evidence)
+    """Return the recommended wines that a tool has returned."""
+    shown_wines: list[_ShownWine] = []
+    for recommendation in recommendations:
+        wine = find_wine(recommendation.wine_id, evidence)
         if wine is not None:
-            shown.append(_ShownWine(item, wine))
-    return shown
+            shown_wines.append(_ShownWine(recommendation, wine))
+    return shown_wines
 
 
 def _render_cards(
-    shown: Sequence[_ShownWine], descriptions: Sequence[str], evidence: Evidence
+    shown_wines: Sequence[_ShownWine],
+    descriptions: Sequence[str],
+    evidence: Evidence,
 ) -> list[str]:
     """Return the card of each wine: its facts, what its bottles cost, and its description."""
     user_text = " ".join(evidence.user_texts)
     cards: list[str] = []
-    for (item, wine), description in zip(shown, descriptions, strict=True):
-        number = f"{len(cards) + 1}. "
-        line = find_line(item, wine)
-        card = render_wine(wine, description, number, user_text=user_text, line=line)
+    for shown, description in zip(shown_wines, descriptions, strict=True):
+        number = len(cards) + 1
+        card = render_wine(
+            shown.wine,
+            description,
+            prefix=f"{number}. ",
+            user_text=user_text,
+            line=find_line(shown.recommendation, shown.wine),
+        )
         cards.append(card)
     return cards
 
@@ -101,21 +115,23 @@ def _to_markdown(text: str, evidence: Evidence) -> str:
         return wine.label
 
     text = WINE_PLACEHOLDER.sub(replace_placeholder, text)
-    parts: list[str] = []
-    end = 0
+    markdown = ""
+    end_of_last_link = 0
     for link in find_auto_links(text):
         address = text[link.start : link.end]
         if address in evidence.links:
-            parts += [escape(text[end : link.start]), format_link(address)]
-            end = link.end
-    return "".join([*parts, escape(text[end:])])
+            text_before = text[end_of_last_link : link.start]
+            markdown += escape(text_before) + format_link(address)
+            end_of_last_link = link.end
+    text_after = text[end_of_last_link:]
+    return markdown + escape(text_after)
 
 
 def _number_citations(texts: list[str], evidence: Evidence) -> tuple[list[str], str]:
-    """Return the texts with numbers for cited paths, and the footnotes as Markdown.
+    """Return the texts with numbers in place of cited paths, and the footnotes as Markdown.
 
-    Descriptions of wines are based on the catalogue and cite nothing by themselves. The other
-    sentences cite the excerpts that they repeat.
+    A sentence of the intro or closing also cites the excerpts that it merely repeats. A description
+    of a wine does not, because it is based on the catalogue.
     """
     sources = evidence.sources.values()
     chunks = [source for source in sources if isinstance(source, Chunk)]
@@ -124,7 +140,8 @@ def _number_citations(texts: list[str], evidence: Evidence) -> tuple[list[str], 
     intro, *descriptions, closing = texts
     intro = cite_excerpts(intro, chunks)
     closing = cite_excerpts(closing, chunks)
+    # The texts are joined, because their numbers count on from text to text.
     joined = SEPARATOR.join([intro, *descriptions, closing])
     numbered, notes = number_citations(joined, chunks)
-    footnote_lines = "\n".join(note.source_line for note in notes)
-    return numbered.split(SEPARATOR), footnote_lines
+    footnotes = "\n".join(note.source_line for note in notes)
+    return numbered.split(SEPARATOR), footnotes
