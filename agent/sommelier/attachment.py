@@ -40,7 +40,9 @@ LIST_ID_PREFIX: Final = "list#"
 LABEL_ID_PREFIX: Final = "label#"
 """The prefix of the ids of wines that were read from labels."""
 Certainty = Literal["certain", "likely", "unsure"]
+"""How sure the model that has read a wine is of what it read."""
 Contents = Literal["labels", "wine_list", "other"]
+"""What pictures show."""
 VINTAGES: Final = range(1800, 2100)
 MAX_PRICE: Final = 1_000_000
 
@@ -60,17 +62,21 @@ LIST_RULE: Final = (
     "recommend only wines of this list, by these ids; the prices of the list hold"
 )
 OMITTED_FACTS: Final = ("wine_id", "name", "price", "from", "notes")
-"""The facts of the catalogue that are omitted for wines on a list, which states its own."""
+"""The facts of the catalogue that are omitted for wines on a list, because the list has its own."""
 HIDDEN_NOTE: Final = "left out, because the guest must not or would never drink them"
 UNCLEAR_NOTE: Final = "too little was read to look it up; ask the guest"
+MAX_SAME_CANDIDATES: Final = 12
+"""The most wines of the catalogue that are compared with a wine that was read."""
 MAX_CLOSE_WINES: Final = 3
+"""The most wines that are shown in place of a wine that we do not have."""
 MIN_WORD_LETTERS: Final = 4
 """The minimum length of a word that makes two wines similar if they share it."""
 
 
 def parse_numbers(line: str) -> list[float]:
     """Return the numbers that a line has in digits, in order."""
-    return [parse_number(number) for number in NUMBER.findall(line)]
+    numbers = NUMBER.findall(line)
+    return [parse_number(number) for number in numbers]
 
 
 def _clean_line(value: object) -> str:
@@ -78,21 +84,27 @@ def _clean_line(value: object) -> str:
     if not isinstance(value, str | int):
         return ""
     max_chars = size_limits.PICTURE_NAME_CHARS
-    # The text is cut before it is cleaned. Most of it may be white space or invisible.
+    # A long text is cut before it is cleaned. Some of it may be white space or invisible.
     beginning = str(value)[: 4 * max_chars]
     words = strip_invisible(beginning).split()
-    return " ".join(words)[:max_chars]
+    one_line = " ".join(words)
+    return one_line[:max_chars]
 
 
 def _parse_price(value: object) -> float | None:
-    """Return a price that is written as on lists: 48,-, €48.50."""
-    numbers = parse_numbers(str(value)[: size_limits.PICTURE_NAME_CHARS])
-    if not numbers or not 0 < numbers[0] < MAX_PRICE:
+    """Return a price that is written as on lists (`48,-`, `€48.50`), or None."""
+    text = str(value)[: size_limits.PICTURE_NAME_CHARS]
+    numbers = parse_numbers(text)
+    if not numbers:
         return None
-    return numbers[0]
+    price = numbers[0]
+    if not 0 < price < MAX_PRICE:
+        return None
+    return price
 
 
 def _parse_vintage(value: object) -> int | None:
+    """Return the year in a text, or None if its first number is no vintage."""
     year = _parse_price(value)
     if year is None or year not in VINTAGES:
         return None
@@ -100,6 +112,7 @@ def _parse_vintage(value: object) -> int | None:
 
 
 def _parse_style(value: object) -> object:
+    """Return a known style, or None."""
     style = canonicalize(value)
     if style in list(Style):
         return style
@@ -107,10 +120,12 @@ def _parse_style(value: object) -> object:
 
 
 def _parse_written_currency(value: object) -> object:
+    """Return the currency in a text such as "€" or "EUR", or None."""
     return parse_currency(str(value).strip())
 
 
 def _parse_certainty(value: object) -> object:
+    """Return the certainty, or "likely" if the model has written something else."""
     if value in get_args(Certainty):
         return value
     return "likely"
@@ -124,8 +139,6 @@ class ReadWine(BaseModel):
     """A wine as read from a label or a wine list.
 
     A field that cannot be parsed gets its default, so that one mistake does not lose a long list.
-    `id` is set after all wines are read. `known_id` is the id of this wine in the catalogue, or
-    None if it is not there. `known` is that wine, or None until it is looked up.
     """
 
     model_config = ConfigDict(frozen=True, json_schema_extra=compact_schema)
@@ -143,22 +156,31 @@ class ReadWine(BaseModel):
     )
     sure: Annotated[Certainty, BeforeValidator(_parse_certainty)] = "certain"
     id: SkipJsonSchema[str] = ""
+    """The id, which is set after all wines are read."""
     known_id: SkipJsonSchema[str | None] = None
+    """The id of the wine in the catalogue, or None if the wine is not there."""
     known: SkipJsonSchema[Wine | None] = Field(None, exclude=True)
+    """The wine of the catalogue, or None if it is not there or was not looked up yet."""
     unknown_allergens: SkipJsonSchema[tuple[Allergen, ...]] = Field((), exclude=True)
+    """The allergens that this guest avoids and that the wine may contain."""
 
     @property
     def label(self) -> str:
         """Return producer, name and vintage, as read."""
-        parts = [self.name, str(self.vintage or "")]
+        parts: list[str] = []
         if self.producer not in self.name:
-            parts.insert(0, self.producer)
-        return " ".join(filter(None, parts))
+            parts.append(self.producer)
+        if self.name:
+            parts.append(self.name)
+        if self.vintage:
+            parts.append(str(self.vintage))
+        return " ".join(parts)
 
     @property
     def source_text(self) -> str:
         """Return the text of the label or list, and the catalogue's text about the wine."""
-        texts = [self.label, self.region, *map(str, self.prices)]
+        prices = [str(price) for price in self.prices]
+        texts = [self.label, self.region, *prices]
         if self.known:
             texts.append(self.known.source_text)
         return "\n".join(texts)
@@ -184,11 +206,11 @@ class ReadWine(BaseModel):
         """Return the wine of the catalogue, or else a wine with only the facts that were read."""
         if self.known:
             return self.known
-        read = self.model_dump(
+        read_facts = self.model_dump(
             include={"id", "producer", "name", "vintage", "region", "style"}
         )
         offer = Offer.model_construct(price=self.price)
-        return Wine.model_construct(**read, country="", offers=(offer,))
+        return Wine.model_construct(**read_facts, country="", offers=(offer,))
 
     @property
     def is_listed(self) -> bool:
@@ -200,20 +222,18 @@ AnyWine = Wine | ReadWine
 
 
 class Attachment(BaseModel):
-    """The content of a message's pictures or file.
-
-    `unread` maps the names of localized sentences to the number of lines or pictures that were not
-    read. `seen` says what pictures without wines show. `is_new` is true if the attachment came with
-    the current message. It is not stored.
-    """
+    """The content of a message's pictures or file."""
 
     model_config = ConfigDict(frozen=True)
 
     shows: Contents = "other"
     wines: tuple[ReadWine, ...] = ()
     seen: str = ""
+    """What pictures without wines show, in words."""
     unread: Mapping[str, int] = Field(default_factory=dict)
+    """The number of lines or pictures that were not read, by the name of a localized sentence."""
     is_new: bool = Field(default=True, exclude=True)
+    """Whether the attachment came with the current message. This is not stored."""
 
     @property
     def is_new_list(self) -> bool:
@@ -231,11 +251,12 @@ class Attachment(BaseModel):
     async def wines_for(self, person: Person, catalogue: Catalogue) -> list[ReadWine]:
         """Return the wines that a person may be shown, with their facts in the catalogue."""
         ids = [wine.known_id for wine in self.wines if wine.known_id]
-        our_wines = {wine.id: wine for wine in await catalogue.get(ids)}
+        our_wines = await catalogue.get(ids)
+        our_wines_by_id = {wine.id: wine for wine in our_wines}
         shown: list[ReadWine] = []
-        for read in self.wines:
-            known = our_wines.get(read.known_id or "")
-            wine = read.model_copy(update={"known": known})
+        for read_wine in self.wines:
+            known = our_wines_by_id.get(read_wine.known_id or "")
+            wine = read_wine.model_copy(update={"known": known})
             facts = wine.facts
             if may_be_shown(facts, person):
                 unknown = find_unknown_allergens(facts, person.safety.allergies)
@@ -247,14 +268,14 @@ class Attachment(BaseModel):
     ) -> ToolOutput:
         """Return the wines for a model, with facts of the catalogue and reasons for omissions."""
         wines = await self.wines_for(person, catalogue)
-        rows = [_describe_wine(wine) for wine in wines]
+        records = [_describe_wine(wine) for wine in wines]
         sources: dict[str, Source] = {wine.id: wine for wine in wines}
-        content: dict[str, Any] = {"shows": self.seen or self.shows, "wines": rows}
+        content: dict[str, Any] = {"shows": self.seen or self.shows, "wines": records}
         if self.shows == "wine_list":
             content["rule"] = LIST_RULE
         else:
-            for row, wine in zip(rows, wines, strict=True):
-                sources |= await _add_ours(row, wine, catalogue, person)
+            for record, wine in zip(records, wines, strict=True):
+                sources |= await _add_our_wines(record, wine, catalogue, person)
         if self.unread:
             content["not_read"] = self.unread
         hidden_count = len(self.wines) - len(wines)
@@ -280,90 +301,97 @@ class Attachment(BaseModel):
 
 def _describe_wine(wine: ReadWine) -> dict[str, Any]:
     """Describe a wine for a model in few tokens, because a list may have a hundred wines."""
-    row: dict[str, Any] = {"wine_id": wine.id, "read": wine.label or wine.line}
+    record: dict[str, Any] = {"wine_id": wine.id, "read": wine.label or wine.line}
     if wine.price is not None:
-        row["bottle"] = format_money_for_model(wine.price, wine.currency)
+        record["bottle"] = format_money_for_model(wine.price, wine.currency)
     if wine.glass_price is not None:
-        row["glass"] = format_money_for_model(wine.glass_price, wine.currency)
+        record["glass"] = format_money_for_model(wine.glass_price, wine.currency)
     if wine.region:
-        row["region"] = wine.region
+        record["region"] = wine.region
     if wine.style:
-        row["style"] = wine.style
+        record["style"] = wine.style
     if wine.sure != "certain":
-        row["sure"] = wine.sure
+        record["sure"] = wine.sure
     if wine.known and wine.is_listed:
         facts = wine_record(wine.known)
         for name in OMITTED_FACTS:
             facts.pop(name, None)
-        row["here"] = facts
-    return row
+        record["here"] = facts
+    return record
 
 
-async def _add_ours(
-    row: dict[str, Any], wine: ReadWine, catalogue: Catalogue, person: Person
+async def _add_our_wines(
+    record: dict[str, Any], wine: ReadWine, catalogue: Catalogue, person: Person
 ) -> dict[str, Wine]:
-    """Add our wines that match a label to its row, and return them by id."""
+    """Add our wines that match a label to its record, and return them by id."""
     is_clear = wine.producer and wine.sure == "certain"
     if not wine.known and not is_clear:
-        row["here"] = UNCLEAR_NOTE
+        record["here"] = UNCLEAR_NOTE
         return {}
     availability, our_wines = await find_in_catalogue(wine, catalogue, person)
-    row["here"] = availability.replace("_", " ")
-    row["cellar"] = [full_record(our_wine) for our_wine in our_wines]
+    record["here"] = availability.replace("_", " ")
+    record["cellar"] = [full_record(our_wine) for our_wine in our_wines]
     return {our_wine.id: our_wine for our_wine in our_wines}
 
 
-async def with_known_id(read: ReadWine, catalogue: Catalogue) -> ReadWine:
+async def with_known_id(read_wine: ReadWine, catalogue: Catalogue) -> ReadWine:
     """Return a wine with its id in the catalogue, if it is there with its vintage."""
-    query = WineQuery(text=read.label, in_stock_only=False, limit=12)
+    query = WineQuery(
+        text=read_wine.label, in_stock_only=False, limit=MAX_SAME_CANDIDATES
+    )
     result = await catalogue.search(query)
+    known_id = None
     for wine in result.wines:
-        has_vintage = read.vintage in (None, wine.vintage)
-        if has_vintage and _is_same(read, wine):
-            return read.model_copy(update={"known_id": wine.id})
-    return read.model_copy(update={"known_id": None})
+        may_have_vintage = read_wine.vintage in (None, wine.vintage)
+        if may_have_vintage and _is_probably(read_wine, wine):
+            known_id = wine.id
+            break
+    return read_wine.model_copy(update={"known_id": known_id})
 
 
-def _is_same(read: ReadWine, wine: Wine) -> bool:
+def _is_probably(read_wine: ReadWine, wine: Wine) -> bool:
     """Return whether a wine that was read is probably `wine`.
 
     The two must share a word of the producer of `wine`, and at least twice as many words as differ.
     Words of the wine's origin and grapes, and words elsewhere on the label, do not count as
     differing.
     """
-    read_words = set(split_words(f"{read.producer} {read.name}"))
+    read_words = set(split_words(f"{read_wine.producer} {read_wine.name}"))
     our_words = set(split_words(f"{wine.producer} {wine.name}"))
-    context_words = set(split_words(f"{read.line} {read.region}"))
     shared = read_words & our_words
+    if shared.isdisjoint(split_words(wine.producer)):
+        return False
+    words_elsewhere = set(split_words(f"{read_wine.line} {read_wine.region}"))
     only_in_read = read_words - our_words - _origin_words(wine)
-    only_in_ours = our_words - read_words - context_words
-    is_same_producer = not shared.isdisjoint(split_words(wine.producer))
+    only_in_ours = our_words - read_words - words_elsewhere
     differing_count = len(only_in_read) + len(only_in_ours)
-    return is_same_producer and 2 * differing_count <= len(shared)
+    return len(shared) >= 2 * differing_count
 
 
 async def find_in_catalogue(
-    read: ReadWine, catalogue: Catalogue, person: Person
+    read_wine: ReadWine, catalogue: Catalogue, person: Person
 ) -> tuple[str, list[Wine]]:
-    """Return the name of the message about whether we have a wine that was read, and our wines.
+    """Return the name of the sentence that says whether we have a wine, and our wines.
 
     Our wines are the wine itself, or else wines that share words of its name or region.
     """
-    if read.known:
-        return "we_have_it", [read.known]
-    text = f"{read.name} {read.region}"
-    styles = (read.style,) if read.style else ()
+    if read_wine.known:
+        return "we_have_it", [read_wine.known]
+    text = f"{read_wine.name} {read_wine.region}"
+    styles: tuple[Style, ...] = ()
+    if read_wine.style:
+        styles = (read_wine.style,)
     query = WineQuery(text=text, styles=styles, limit=MAX_CLOSE_WINES)
     result = await find_wines(catalogue, query, person)
-    words = {word for word in split_words(text) if len(word) >= MIN_WORD_LETTERS}
-    close: list[Wine] = []
+    long_words = {word for word in split_words(text) if len(word) >= MIN_WORD_LETTERS}
+    close_wines: list[Wine] = []
     for wine in result.wines:
         our_words = _origin_words(wine).union(split_words(wine.label))
-        if not words.isdisjoint(our_words):
-            close.append(wine)
-    if close:
-        return "not_ours", close
-    return "nothing_close", close
+        if not long_words.isdisjoint(our_words):
+            close_wines.append(wine)
+    if close_wines:
+        return "not_ours", close_wines
+    return "nothing_close", []
 
 
 def _origin_words(wine: Wine) -> set[str]:
@@ -371,4 +399,5 @@ def _origin_words(wine: Wine) -> set[str]:
     names = [wine.region, wine.appellation, wine.country]
     for grape in wine.grapes:
         names += synonyms("grapes", grape)
-    return set(split_words(" ".join(names)))
+    words = split_words(" ".join(names))
+    return set(words)

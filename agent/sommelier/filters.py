@@ -37,13 +37,13 @@ MAX_OFFERED_FIRST: Final = 2
 MAX_OFFERED_FIRST_IF_LIKELY: Final = 1
 """The number of alcohol-free wines that come first if a person only probably should not drink."""
 MAX_VALUES: Final = 12
-"""The most values of a filter, and the most wines of a result."""
+"""The most values of a filter, and the most wines of a result, as `WineQuery` allows."""
 EXCLUDABLE_FILTERS: Final = ("grapes", "countries", "regions", "styles")
 """The filters that have a counterpart such as `without_grapes`, which excludes."""
 UNDECLARED_ALLERGENS: Final = frozenset({"grapes"})
 """The allergens that labels do not declare, so that no filter can exclude them."""
 
-NO_ALCOHOL: Final = (
+NO_ALCOHOL_RULE: Final = (
     "This guest must not have alcohol. Recommend only wines without alcohol, "
     "and praise no other."
 )
@@ -82,7 +82,11 @@ Taste = Mapping[str, tuple[str, ...]]
 
 def format_taste(taste: Taste) -> str:
     """Return a taste as the value of a fact: `bodies=full|medium_full;styles=red`."""
-    return ";".join(f"{name}={'|'.join(taste[name])}" for name in sorted(taste))
+    parts: list[str] = []
+    for name in sorted(taste):
+        values = "|".join(taste[name])
+        parts.append(f"{name}={values}")
+    return ";".join(parts)
 
 
 def parse_taste(value: str) -> Taste:
@@ -98,7 +102,7 @@ def parse_taste(value: str) -> Taste:
 def get_tastes(
     kind: Literal["hate", "like", "rated"], facts: Iterable[Fact]
 ) -> list[Taste]:
-    """Return the tastes that a person has said they hate or like, or has liked by ratings."""
+    """Return the tastes of a person: what they never drink, what they like, or rated well."""
     return [parse_taste(fact.value) for fact in facts if fact.kind == kind]
 
 
@@ -123,7 +127,10 @@ def parse_budget(value: str) -> Budget:
 
 
 def matches(wine: Wine, taste: Taste) -> bool:
-    """Return whether the known facts of a wine match every filter of a taste."""
+    """Return whether the known facts of a wine match every filter of a taste.
+
+    An empty taste matches no wine.
+    """
     if not taste:
         return False
     return all(_has_value(wine, name, values) for name, values in taste.items())
@@ -137,27 +144,32 @@ def _has_value(wine: Wine, name: str, values: Sequence[str]) -> bool:
     if OAKY in values:
         return speaks_of_oak(f" {normalize(text)} ")
     if name == "text":
-        stems = set(map(stem, split_words(text)))
-        wanted = map(stem, split_words(" ".join(values)))
-        return not stems.isdisjoint(wanted)
-    properties: Mapping[str, set[Any]] = {  # "red" may be a style or a colour
-        "styles": {wine.style, wine.colour},
-        "colours": {wine.style, wine.colour},
+        wine_stems = _list_stems(text)
+        wanted_stems = _list_stems(" ".join(values))
+        return not wine_stems.isdisjoint(wanted_stems)
+    style_or_colour = {wine.style, wine.colour}  # "red" may be either
+    values_of_wine: Mapping[str, set[Any]] = {
+        "styles": style_or_colour,
+        "colours": style_or_colour,
         "sweetness": {wine.sweetness},
         "bodies": {wine.body},
         "tannins": {wine.tannin},
         "acidities": {wine.acidity},
-        "foods": {*wine.foods},
+        "foods": set(wine.foods),
     }
-    if name not in properties:
+    if name not in values_of_wine:
         return False
-    return not properties[name].isdisjoint(values)
+    return not values_of_wine[name].isdisjoint(values)
+
+
+def _list_stems(text: str) -> set[str]:
+    return {stem(word) for word in split_words(text)}
 
 
 def _has_grape_or_origin(wine: Wine, kind: NameKind, names: Sequence[str]) -> bool:
     """Return whether a wine has one of these grapes, countries or regions.
 
-    If its grapes are unknown, they are looked for on its label.
+    If the grapes of the wine are unknown, the names are looked for on its label.
     """
     if kind == "countries":
         return _share_name(kind, names, [wine.country])
@@ -166,18 +178,22 @@ def _has_grape_or_origin(wine: Wine, kind: NameKind, names: Sequence[str]) -> bo
     text = wine.label
     if kind == "regions":
         text = f"{wine.region} / {wine.appellation} / {wine.name}"
-    normalized = f" {normalize(text)} "
+    padded_text = f" {normalize(text)} "
     for name in names:
         for variant in synonyms(kind, name):
-            if f" {variant} " in normalized:
+            # The spaces keep a name from being found within a word.
+            if f" {variant} " in padded_text:
                 return True
     return False
 
 
 def _share_name(kind: NameKind, names: Sequence[str], others: Sequence[str]) -> bool:
     """Return whether one of the names is a synonym of one of the others."""
-    canonical = {canonical_name(kind, name) for name in names}
-    return any(canonical_name(kind, other) in canonical for other in others)
+    canonical_names = {canonical_name(kind, name) for name in names}
+    for other in others:
+        if canonical_name(kind, other) in canonical_names:
+            return True
+    return False
 
 
 def get_safety_state(run: Run) -> SafetyState:
@@ -188,11 +204,14 @@ def get_safety_state(run: Run) -> SafetyState:
 def may_be_shown(wine: Wine, person: Person) -> bool:
     """Return whether a person may drink a wine and has not said that they never drink it."""
     safety = person.safety
-    if "grapes" in safety.allergies or safety.allergies.intersection(wine.allergens):
+    if "grapes" in safety.allergies:
+        return False  # every wine is made of grapes
+    if safety.allergies.intersection(wine.allergens):
         return False
     if safety.forbids_alcohol and not is_without_alcohol(wine, MAX_ABV_IF_FORBIDDEN):
         return False
-    return not any(matches(wine, taste) for taste in get_tastes("hate", person.facts))
+    hated_tastes = get_tastes("hate", person.facts)
+    return not any(matches(wine, taste) for taste in hated_tastes)
 
 
 def is_without_alcohol(wine: Wine, max_abv: float = MAX_ABV) -> bool:
@@ -208,10 +227,12 @@ def is_without_alcohol(wine: Wine, max_abv: float = MAX_ABV) -> bool:
 def find_unknown_allergens(
     wine: Wine, avoided: Collection[str]
 ) -> tuple[Allergen, ...]:
-    """Return which of the avoided allergens a wine may contain, as far as is known."""
-    return tuple(
-        name for name in Allergen if name in avoided and not wine.is_known_to_lack(name)
-    )
+    """Return the avoided allergens of which it is not known that a wine is free of them."""
+    unknown: list[Allergen] = []
+    for allergen in Allergen:
+        if allergen in avoided and not wine.is_known_to_lack(allergen):
+            unknown.append(allergen)
+    return tuple(unknown)
 
 
 def mark_unknown_allergens(wine: Wine, avoided: Collection[str]) -> Wine:
@@ -230,20 +251,22 @@ def restrict_query(query: WineQuery, person: Person) -> WineQuery:
     # `may_be_shown` removes wines of such tastes, or with values that were cut off by `MAX_VALUES`.
     if hates:
         filters["limit"] = MAX_VALUES
-    one_filter_hates = [taste for taste in hates if len(taste) == 1]
-    hates_oak = any(OAKY in taste.get("text", ()) for taste in one_filter_hates)
-    if query.oak is None and hates_oak:
+    simple_hates = [taste for taste in hates if len(taste) == 1]
+    hates_oak = any(OAKY in taste.get("text", ()) for taste in simple_hates)
+    if hates_oak and query.oak is None:
         filters["oak"] = False
-    excluded = {name: _values_of(name, one_filter_hates) for name in EXCLUDABLE_FILTERS}
-    excluded["allergens"] = sorted(person.safety.allergies - UNDECLARED_ALLERGENS)
+    allergens = person.safety.allergies - UNDECLARED_ALLERGENS
+    excluded: dict[str, Sequence[str]] = {"allergens": sorted(allergens)}
+    for name in EXCLUDABLE_FILTERS:
+        excluded[name] = _values_of(name, simple_hates)
     for name, values in excluded.items():
-        in_query = getattr(query, f"without_{name}")
-        distinct = dict.fromkeys([*in_query, *values])
+        excluded_by_query = getattr(query, f"without_{name}")
+        distinct = dict.fromkeys([*excluded_by_query, *values])
         filters[f"without_{name}"] = tuple(distinct)[:MAX_VALUES]
-    narrowed_query = WineQuery.model_validate(dict(query) | filters)
+    restricted_query = WineQuery.model_validate(dict(query) | filters)
     if person.safety.forbids_alcohol:
-        return _restrict_to_alcohol_free(narrowed_query, MAX_ABV_IF_FORBIDDEN)
-    return narrowed_query
+        return _restrict_to_alcohol_free(restricted_query, MAX_ABV_IF_FORBIDDEN)
+    return restricted_query
 
 
 def _preference_filters(query: WineQuery, facts: Sequence[Fact]) -> dict[str, Any]:
@@ -251,11 +274,13 @@ def _preference_filters(query: WineQuery, facts: Sequence[Fact]) -> dict[str, An
     filters: dict[str, Any] = {}
     if query.name:
         return filters  # the person asks for this wine, whatever they usually like and spend
-    if all(limit is None for limit in query.price_limits):
+    has_price_limit = any(limit is not None for limit in query.price_limits)
+    if not has_price_limit:
         filters |= _budget_filters(facts)
     used = {name for name in SOFT_FILTERS if getattr(query, name)}
     # Likes must not disturb an order by price or a search by text only.
-    if query.order != "match" or (query.text and not used):
+    is_by_text_only = query.text and not used
+    if query.order != "match" or is_by_text_only:
         return filters
     if query.foods or query.colours:
         used.add("styles")  # a liked style could contradict the food or colour
@@ -265,7 +290,8 @@ def _preference_filters(query: WineQuery, facts: Sequence[Fact]) -> dict[str, An
         values = _values_of(name, likes)
         if values and name not in used:
             liked[name] = values
-    return filters | liked | {"soft": (*query.soft, *liked)}
+    soft = (*query.soft, *liked)
+    return {**filters, **liked, "soft": soft}
 
 
 def _budget_filters(facts: Sequence[Fact]) -> dict[str, Any]:
@@ -281,11 +307,12 @@ def _values_of(name: str, tastes: Iterable[Taste]) -> Sequence[str]:
     values: list[str] = []
     for taste in tastes:
         values += taste.get(name, ())
-    return tuple(dict.fromkeys(values))[:MAX_VALUES]
+    distinct = tuple(dict.fromkeys(values))
+    return distinct[:MAX_VALUES]
 
 
 def _restrict_to_alcohol_free(query: WineQuery, max_abv: float) -> WineQuery:
-    """Return a search for alcohol-free wines, whose soft filters only affect the order."""
+    """Return a search for alcohol-free wines, which are only ranked by filters that may be soft."""
     soft = [name for name in SOFT_FILTERS if not name.endswith("_abv")]
     update = {
         "alcohol_free": True,
@@ -302,39 +329,48 @@ async def find_wines(
 ) -> WineSearchResult:
     """Return the wines of a search that a person may be shown.
 
-    If their usual budget excludes all wines, the search is repeated without it. For a person who
-    is advised not to drink, alcohol-free wines come first.
+    If the person's usual budget excludes all wines, the search is repeated without it. For a person
+    who had better not drink, alcohol-free wines come first.
     """
-    narrowed_query = restrict_query(query, person)
-    result = await _search_for(person, catalogue, narrowed_query)
-    without_budget = tuple(fact for fact in person.facts if fact.kind != "budget")
-    if not result.wines and without_budget != person.facts:
-        person_without_budget = replace(person, facts=without_budget)
-        unlimited_query = restrict_query(query, person_without_budget)
-        result = await _search_for(person, catalogue, unlimited_query)
+    restricted_query = restrict_query(query, person)
+    result = await _search_for(person, catalogue, restricted_query)
+    other_facts = tuple(fact for fact in person.facts if fact.kind != "budget")
+    has_budget = other_facts != person.facts
+    if has_budget and not result.wines:
+        person_without_budget = replace(person, facts=other_facts)
+        query_without_budget = restrict_query(query, person_without_budget)
+        result = await _search_for(person, catalogue, query_without_budget)
     result = _limit_to_query(result, query)
     asks_for_alcohol_free = query.alcohol_free or Style.ALCOHOL_FREE in query.styles
     if not person.safety.prefers_alcohol_free or query.like or asks_for_alcohol_free:
         return result
+    alcohol_free_query = _restrict_to_alcohol_free(restricted_query, MAX_ABV)
+    alcohol_free = await _search_for(person, catalogue, alcohol_free_query)
     count = MAX_OFFERED_FIRST
     if not person.safety.concerns:
         count = MAX_OFFERED_FIRST_IF_LIKELY
-    alcohol_free_query = _restrict_to_alcohol_free(narrowed_query, MAX_ABV)
-    alcohol_free = await _search_for(person, catalogue, alcohol_free_query)
+    return _put_first(alcohol_free.wines[:count], result, query.limit)
+
+
+def _put_first(
+    wines: Sequence[Wine], result: WineSearchResult, limit: int
+) -> WineSearchResult:
+    """Return a result with some wines before its own, and with at most `limit` wines."""
     wines_by_id: dict[str, Wine] = {}
-    for wine in (*alcohol_free.wines[:count], *result.wines):
+    for wine in (*wines, *result.wines):
         wines_by_id.setdefault(wine.id, wine)
-    wines = tuple(wines_by_id.values())[: query.limit]
-    update = {"wines": wines, "total": max(result.total, len(wines))}
+    distinct = tuple(wines_by_id.values())
+    shown = distinct[:limit]
+    update = {"wines": shown, "total": max(result.total, len(shown))}
     return result.model_copy(update=update)
 
 
 async def _search_for(
-    person: Person, catalogue: Catalogue, narrowed_query: WineQuery
+    person: Person, catalogue: Catalogue, restricted_query: WineQuery
 ) -> WineSearchResult:
     """Return the result of a search without the wines that a person may not be shown."""
-    result = await catalogue.search(narrowed_query)
-    avoided = narrowed_query.without_allergens
+    result = await catalogue.search(restricted_query)
+    avoided = restricted_query.without_allergens
     wines = _list_allowed(result.wines, person, avoided)
     hidden_count = len(result.wines) - len(wines)
     update = {
@@ -351,28 +387,31 @@ def _list_allowed(
     wines: Sequence[Wine], person: Person, avoided: Collection[str]
 ) -> tuple[Wine, ...]:
     """Return the wines that a person may be shown, marked with what they may contain."""
-    allowed = [wine for wine in wines if may_be_shown(wine, person)]
-    return tuple(mark_unknown_allergens(wine, avoided) for wine in allowed)
+    allowed: list[Wine] = []
+    for wine in wines:
+        if may_be_shown(wine, person):
+            allowed.append(mark_unknown_allergens(wine, avoided))
+    return tuple(allowed)
 
 
 def _limit_to_query(result: WineSearchResult, query: WineQuery) -> WineSearchResult:
-    """Return a result within the limit of a query, which names only the filters of the query.
+    """Return a result within the limit of a query, without filters that the query does not have.
 
-    Filters that were added for a person are not named.
+    Such filters were added for a person.
     """
     # The price is named in any case, because the usual budget may have limited it.
-    shown_names = {*query.model_dump(exclude_defaults=True), "price"}
+    named_filters = {*query.model_dump(exclude_defaults=True), "price"}
     unmet: dict[str, tuple[str, ...]] = {}
     for wine_id, names in result.unmet_filters.items():
-        own_names = tuple(name for name in names if name in shown_names)
-        if own_names:
-            unmet[wine_id] = own_names
-    relax = result.relax
-    update = {
-        "wines": result.wines[: query.limit],
-        "unmet_filters": unmet,
-        "relax": {name: relax[name] for name in relax if name in shown_names},
-    }
+        named = tuple(name for name in names if name in named_filters)
+        if named:
+            unmet[wine_id] = named
+    relax: dict[str, int] = {}
+    for name, count in result.relax.items():
+        if name in named_filters:
+            relax[name] = count
+    wines = result.wines[: query.limit]
+    update = {"wines": wines, "unmet_filters": unmet, "relax": relax}
     return result.model_copy(update=update)
 
 
@@ -389,11 +428,12 @@ def guest_rules(person: Person) -> str:
     safety = person.safety
     rules: list[str] = []
     if safety.forbids_alcohol:
-        rules.append(NO_ALCOHOL)
+        rules.append(NO_ALCOHOL_RULE)
     elif safety.prefers_alcohol_free:
         rules.append(CAUTIOUS_RULE)
     if safety.allergies:
-        rules.append(ALLERGY_RULE.format(names=", ".join(sorted(safety.allergies))))
+        names = ", ".join(sorted(safety.allergies))
+        rules.append(ALLERGY_RULE.format(names=names))
         if person.user_id:
             rules.append(STORED_ALLERGY_RULE)
     known = _describe_facts(person.facts)
@@ -404,20 +444,33 @@ def guest_rules(person: Person) -> str:
         rules.append(OWNED_RULE.format(count=count))
     elif person.user_id:
         rules.append(NOTHING_OWNED_RULE)
-    return "\n".join(f"- {rule}" for rule in rules or [UNKNOWN_GUEST_RULE])
+    if not rules:
+        rules.append(UNKNOWN_GUEST_RULE)
+    return "\n".join(f"- {rule}" for rule in rules)
 
 
 def _describe_facts(facts: Iterable[Fact]) -> str:
     """Return the facts about a person for a model: `likes: oaky, red; usually spends: 40 EUR`."""
-    known: dict[str, list[str]] = {name: [] for name in NAMES_OF_FACTS.values()}
+    texts_by_name: dict[str, list[str]] = {}
+    for name in NAMES_OF_FACTS.values():
+        texts_by_name[name] = []
     for fact in facts:
-        text = fact.original_text
-        if fact.kind == "budget":
-            text = fact.value
-        elif fact.kind == "rated":
-            (values,) = parse_taste(fact.value).values()  # a rated taste has one filter
-            text = " ".join(values)
         if fact.kind in NAMES_OF_FACTS:
-            known[NAMES_OF_FACTS[fact.kind]].append(text)
-    parts = [f"{name}: {', '.join(texts)}" for name, texts in known.items() if texts]
+            name = NAMES_OF_FACTS[fact.kind]
+            texts_by_name[name].append(_describe_fact(fact))
+    parts: list[str] = []
+    for name, texts in texts_by_name.items():
+        if texts:
+            listed = ", ".join(texts)
+            parts.append(f"{name}: {listed}")
     return "; ".join(parts)
+
+
+def _describe_fact(fact: Fact) -> str:
+    """Return a fact for a model, in the words of the user if they stated it."""
+    if fact.kind == "budget":
+        return fact.value
+    if fact.kind == "rated":
+        (values,) = parse_taste(fact.value).values()  # a rated taste has one filter
+        return " ".join(values)
+    return fact.original_text

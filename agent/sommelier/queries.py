@@ -46,18 +46,23 @@ from agent.sommelier.wine import Wine
 from agent.text import split_words
 
 MAX_RESULTS: Final = 12
+"""The most wines that a search for a wish returns."""
 MAX_UNKNOWN_WORDS: Final = 3
 """The most unknown words of an unambiguous request."""
 MAX_QUERY_CHARS: Final = 290
+"""The longest text of a query that is made of a request. `WineQuery.text` may have 300."""
 MAX_NAME_CHARS: Final = 200
+"""The longest name of a query, as `ShortText` allows."""
 NAMED_FILTERS: Final = frozenset({"grapes", "regions", "countries", "offer"})
 """The filters that the words of a name may stand for: grape, place, and size or glass."""
 USUAL_OFFERS: Final = frozenset({"", OfferKind.BOTTLE})
 """No certain offer, and a bottle. Neither needs a filter, because a search finds bottles anyway."""
-MIN_TYPED_LETTERS: Final = 7
+MIN_MISSPELT_LETTERS: Final = 7
 """The minimum length of a word that may be a misspelt name."""
 MAX_EXCLUDED_IDS: Final = 100
+"""The most ids that a query may exclude, as `WineQuery.not_ids` allows."""
 MAX_FOODS: Final = 6
+"""The most foods of the dishes in a request."""
 SOFT_FIELDS: Final = frozenset({"bodies", "tannins", "acidities", "foods"})
 """The filters that are always soft."""
 SWEET_STEPS: Final = frozenset({"sweet", "luscious"})
@@ -81,8 +86,18 @@ SearchOrder = Literal["match", "cheapest", "dearest"]
 """The order of the wines in a search result."""
 
 SOFT_FILTERS: Final = (
-    *("styles", "colours", "sweetness", "bodies", "tannins", "acidities", "foods"),
-    *("grapes", "countries", "regions", "min_abv", "max_abv"),
+    "styles",
+    "colours",
+    "sweetness",
+    "bodies",
+    "tannins",
+    "acidities",
+    "foods",
+    "grapes",
+    "countries",
+    "regions",
+    "min_abv",
+    "max_abv",
 )
 """The filters that may rank wines instead of excluding them. Others can only exclude."""
 
@@ -100,13 +115,10 @@ def _check_soft(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 class WineQuery(BaseModel):
-    """A search of the catalogue; prices are per bottle, abv in % vol.
+    """A search of the catalogue.
 
-    A filter excludes wines, unless `soft` names it: then wines that meet it come first. `text` only
-    ranks. `order` may rank by price instead, with wines without a price last. `like` is the id of a
-    wine and finds other wines, the most similar first; an unknown id finds none. `name` finds wines
-    by their names, sold out ones last. `offer` is what is wanted instead of a bottle: it must be in
-    stock, and prices are its prices. With a `name` it excludes no wines: those with it come first.
+    Prices are per bottle, or per `offer` if there is one. The strength (abv) is in % vol. A filter
+    excludes wines, unless `soft` names it: then wines that meet it come first.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -160,6 +172,7 @@ class WineQuery(BaseModel):
         None,
         description="If the guest wants something else than a bottle, such as a glass.",
     )
+    """The offer that wines must have in stock. With a `name`, wines that have it come first."""
     text: str = Field(
         "",
         max_length=300,
@@ -170,14 +183,18 @@ class WineQuery(BaseModel):
         description="If the guest asks for a certain wine: its producer, name and vintage. Wines "
         "that are sold out are found too.",
     )
+    """The name that wines must have. Those that are sold out come last."""
     order: Canonical[SearchOrder] = Field(
         "match", description="match: the best match first; the others sort by price."
     )
+    """The order of the wines. In an order by price, wines without a price come last."""
     like: ShortText = Field(
         "", description="The wine_id of a wine; finds others that are like it."
     )
+    """The id of a wine. The most similar wines come first. An unknown id finds none."""
     limit: int = Field(6, ge=1, le=12)
     soft: SkipJsonSchema[Annotated[tuple[str, ...], AfterValidator(_check_soft)]] = ()
+    """The names of the filters that only rank wines."""
 
     @model_validator(mode="before")
     @classmethod
@@ -190,28 +207,34 @@ class WineQuery(BaseModel):
     @property
     def price_limits(self) -> tuple[float | None, ...]:
         """Return the limits of the price. A limit that is not set is None."""
-        return self.min_price, self.max_price, self.below, self.around
+        return (self.min_price, self.max_price, self.below, self.around)
 
 
 class WineSearchResult(BaseModel):
     """The result of a search.
 
-    `relax` maps the name of a filter to the number of wines that would be found without it. It is
-    empty if at least three wines were found. `unmet_filters` maps the id of a wine to the names of
-    the soft filters that it does not meet. If no wine has the name that is asked for, one of the
-    following is set: `other_vintages`, which differ only in the vintage, or else the wines that are
-    `mentioned` in a longer text, or else the `closest`, which have similar names.
+    If no wine has the name that is asked for, one of `other_vintages`, `mentioned` and `closest` is
+    set, in this order of preference.
     """
 
     model_config = ConfigDict(frozen=True)
 
     wines: tuple[Wine, ...] = ()
     total: int = 0
+    """The number of wines that were found, including those above the limit of the query."""
     relax: Mapping[str, int] = Field(default_factory=dict)
+    """The number of wines that would be found without a filter, by the name of the filter.
+
+    It is empty if at least three wines were found.
+    """
     unmet_filters: Mapping[str, tuple[str, ...]] = Field(default_factory=dict)
+    """The names of the soft filters that a wine does not meet, by the id of the wine."""
     other_vintages: tuple[Wine, ...] = ()
+    """Wines that differ from the name only in the vintage."""
     mentioned: tuple[Wine, ...] = ()
+    """Wines with names that are part of a longer text."""
     closest: tuple[Wine, ...] = ()
+    """Wines with similar names."""
 
 
 class WineNames(Protocol):
@@ -236,8 +259,12 @@ class Catalogue(Protocol):
 
 def is_for_documents(request: Request) -> bool:
     """Return whether a message asks for knowledge or about the shop, and not for a wine."""
-    is_about_shop = bool(find_shop_topics([request.text])) and not request.filters
-    return request.is_question or is_about_shop
+    if request.is_question:
+        return True
+    if request.filters:
+        return False
+    shop_topics = find_shop_topics([request.text])
+    return bool(shop_topics)
 
 
 def build_query(
@@ -248,7 +275,7 @@ def build_query(
 ) -> WineQuery:
     """Return the query for a request, with its hard and soft filters.
 
-    The query finds none of the wines `excluded_ids`. `hard_fields` are never soft.
+    The query does not find the wines with `excluded_ids`. The filters `hard_fields` are never soft.
     """
     filters = _stated_filters(request)
     filters["not_ids"] = tuple(excluded_ids[:MAX_EXCLUDED_IDS])
@@ -264,17 +291,20 @@ def _stated_filters(request: Request) -> dict[str, Any]:
     filters = dict(request.filters)
     tastes = filters.pop("text", ())
     excluded_tastes = filters.pop("without_text", ())
-    # Oak has its own filter. If a request both names and excludes oak, it is excluded.
-    if OAKY in tastes or OAKY in excluded_tastes:
-        filters["oak"] = OAKY not in excluded_tastes
+    # Oak has a filter of its own. If a request both names and excludes oak, it is excluded.
+    if OAKY in excluded_tastes:
+        filters["oak"] = False
+    elif OAKY in tastes:
+        filters["oak"] = True
     if filters.get("currency") == UNKNOWN_CURRENCY:
         del filters["currency"]
     if filters.get("offer") in USUAL_OFFERS:
         del filters["offer"]
-    texts = [taste for taste in tastes if taste != OAKY]
+    words = [taste for taste in tastes if taste != OAKY]
     if request.name:
-        texts.insert(0, request.name)
-    filters["text"] = " ".join(texts)[:MAX_QUERY_CHARS]
+        words.insert(0, request.name)
+    text = " ".join(words)
+    filters["text"] = text[:MAX_QUERY_CHARS]
     filters["limit"] = MAX_RESULTS
     return filters
 
@@ -289,14 +319,14 @@ def _add_pairing(filters: dict[str, Any], request: Request) -> set[str]:
     distinct_foods = tuple(dict.fromkeys(foods))
     filters["foods"] = distinct_foods[:MAX_FOODS]
     soft = {"foods"}
-    has_grape_or_region = not filters.keys().isdisjoint({"grapes", "regions"})
-    pairing = load_pairings().get(get_pairing(request), {})
-    if pairing and "styles" not in filters and not has_grape_or_region:
+    pairing = dict(load_pairings().get(get_pairing(request), {}))
+    has_grape_or_region = "grapes" in filters or "regions" in filters
+    if has_grape_or_region:
+        pairing.pop("styles", None)  # the grape or region decides on the style
+    elif pairing and "styles" not in filters:
         filters["without_styles"] = _without_dessert(filters, pairing)
     for name, values in pairing.items():
-        # The grape or region that the guest names decides on the style.
-        is_decided_style = has_grape_or_region and name == "styles"
-        if name not in filters and not is_decided_style:
+        if name not in filters:
             filters[name] = values
             soft.add(name)
     return soft
@@ -325,28 +355,37 @@ def _add_profile(filters: dict[str, Any]) -> set[str]:
 
     These rank similar wines first if the catalogue has no wine of that grape or region.
     """
-    profile = find_profile((*filters.get("grapes", ()), *filters.get("regions", ())))
+    grapes = filters.get("grapes", ())
+    regions = filters.get("regions", ())
+    profile = find_profile((*grapes, *regions))
     is_sweet = not SWEET_STEPS.isdisjoint(filters.get("sweetness", ()))
     if profile is None or is_sweet:
         return set()
-    if filters.keys().isdisjoint({"styles", "colours"}):
+    if "styles" not in filters and "colours" not in filters:
         filters["styles"] = (profile.style,)
     if "bodies" in filters:
         return set()
-    bodies = list(Body)
-    index = bodies.index(Body(profile.body))
-    # The typical body, and one step to each side.
-    filters["bodies"] = tuple(bodies[max(0, index - 1) : index + 2])
+    filters["bodies"] = _bodies_near(Body(profile.body))
     return {"bodies"}
 
 
+def _bodies_near(body: Body) -> tuple[Body, ...]:
+    """Return a body, and those one step lighter and one step fuller."""
+    bodies = list(Body)
+    place = bodies.index(body)
+    first = max(0, place - 1)
+    last = place + 1
+    return tuple(bodies[first : last + 1])
+
+
 def parse_query(text: str, language: str = "en") -> WineQuery:
-    """Return the query for a message. If no filter was recognised, it searches for the text."""
+    """Return the query for a message. If no filter was recognised, the query has its text."""
     request = read_request(text, language)
     query = build_query(request)
     if request.describes_wine:
         return query
-    return query.model_copy(update={"text": text[: size_limits.PICTURE_NAME_CHARS]})
+    beginning = text[: size_limits.PICTURE_NAME_CHARS]
+    return query.model_copy(update={"text": beginning})
 
 
 def parse_unambiguous_query(text: str, language: str) -> WineQuery | None:
@@ -359,8 +398,9 @@ def parse_unambiguous_query(text: str, language: str) -> WineQuery | None:
     if not request.inclusions and not request.dishes:
         return None
     # A query can express neither excluded tastes nor prices in an unknown currency.
-    is_unknown_currency = request.filters.get("currency") == UNKNOWN_CURRENCY
-    if "without_text" in request.filters or is_unknown_currency:
+    if "without_text" in request.filters:
+        return None
+    if request.filters.get("currency") == UNKNOWN_CURRENCY:
         return None
     return build_query(request)
 
@@ -370,9 +410,9 @@ async def find_asked_query(
 ) -> WineQuery | None:
     """Return the query for a wine that a message asks for by its name, or None if it asks for none.
 
-    "Habt ihr roten Burgunder von Jadot?" is looked up as a name first. If no wine is named so, the
-    known words are filters ("red", "Burgundy") and the others the name. A short message that does
-    not ask whether there is a wine is a name only if a wine has it.
+    "Do you have red Burgundy by Jadot?" is looked up as a name first. If no wine has this name, the
+    known words become filters ("red", "Burgundy"), and the others the name ("Jadot"). A short
+    message that does not ask whether there is a wine counts as a name only if a wine has it.
     """
     asked = read_asked_name(text, language)
     if asked is None:
@@ -400,27 +440,33 @@ async def _find_near_query(
     catalogue: Catalogue, asked: AskedName, request: Request
 ) -> WineQuery | None:
     """Return the query for a name that no wine has, or None if the message may be another wish."""
-    by_core = _name_query(asked, asked.core)
-    is_other_wish = bool(request.dishes or request.filters.keys() - NAMED_FILTERS)
-    result = await catalogue.search(by_core)
+    query = _name_query(asked, asked.core)
+    other_filters = request.filters.keys() - NAMED_FILTERS
+    has_other_wish = bool(request.dishes or other_filters)
+    result = await catalogue.search(query)
     near_wines = result.other_vintages
-    if not near_wines and not is_other_wish:
+    if not near_wines and not has_other_wish:
         near_wines = result.mentioned
     if near_wines and _is_meant(asked, near_wines[0]):
-        return by_core
-    is_only_a_wish = not asked.asks_for_stock and not asked.is_certain
-    if is_only_a_wish or asked.is_kind:
+        return query
+    may_be_name = asked.asks_for_stock or asked.is_certain
+    if not may_be_name or asked.is_kind:
         return None
     if request.inclusions:
-        name = asked.unknown[:MAX_NAME_CHARS]
-        changes = {"name": name, "text": "", "in_stock_only": False}
-        by_filters = build_query(request).model_copy(update=changes)
-        result_of_filters = await catalogue.search(by_filters)
-        if result_of_filters.total:
-            return by_filters
-    if is_other_wish and not asked.is_certain:
+        query_with_filters = _query_with_filters(asked, request)
+        result = await catalogue.search(query_with_filters)
+        if result.total:
+            return query_with_filters
+    if has_other_wish and not asked.is_certain:
         return None  # "do you have something bubbly without alcohol?" names no wine
-    return by_core
+    return query
+
+
+def _query_with_filters(asked: AskedName, request: Request) -> WineQuery:
+    """Return the query that has the known words as filters, and the others as the name."""
+    name = asked.unknown[:MAX_NAME_CHARS]
+    changes = {"name": name, "text": "", "in_stock_only": False}
+    return build_query(request).model_copy(update=changes)
 
 
 def _name_query(asked: AskedName, name: str) -> WineQuery:
@@ -436,21 +482,22 @@ def _is_meant(asked: AskedName, wine: Wine) -> bool:
     if asked.asks_for_stock and not asked.has_dish:
         return True
     if asked.unknown:
-        return _is_named_so(wine, asked.unknown)
+        return _may_have_word_of(asked.unknown, wine)
     # "Mouton" alone is a dish, and "Chablis" alone is a place.
-    return asked.asks_for_stock and _has_all_words(wine, asked.core)
+    if not asked.asks_for_stock:
+        return False
+    label_words = set(split_words(wine.label))
+    return label_words.issuperset(split_words(asked.core))
 
 
-def _has_all_words(wine: Wine, name: str) -> bool:
-    return set(split_words(name)) <= set(split_words(wine.label))
-
-
-def _is_named_so(wine: Wine, name: str) -> bool:
+def _may_have_word_of(name: str, wine: Wine) -> bool:
     """Return whether a wine that was found by a name has a word of it, perhaps misspelt."""
     wine_words = split_words(f"{wine.label} {wine.appellation} {wine.region}")
     for word in split_words(name):
+        if word in wine_words:
+            return True
         # The search compares a long word by its letters, so it may be a misspelt word of the wine.
-        if word in wine_words or len(word) >= MIN_TYPED_LETTERS:
+        if len(word) >= MIN_MISSPELT_LETTERS:
             return True
     return False
 
@@ -464,24 +511,25 @@ def wine_from_name(
     """
     request = read_request(name)
     profile = _find_profile_in(name, request)
-    style_value: str | None = style or _first_value(request, "styles")
-    if style_value is None and profile is not None:
-        style_value = profile.style
-    if style_value is None:
+    style_name: str | None = style or _first_value(request, "styles")
+    if style_name is None and profile is not None:
+        style_name = profile.style
+    if style_name is None:
         return None
+    grapes = request.values("grapes")
+    if profile is not None and not grapes:
+        grapes = profile.grapes
     implied: dict[str, Any] = {
         "id": id,
         "producer": "",
         "name": name,
-        "style": Style(style_value),
+        "style": Style(style_name),
         "country": _first_value(request, "countries") or "",
         "region": _first_value(request, "regions") or "",
-        "grapes": request.values("grapes"),
+        "grapes": grapes,
         "sweetness": _first_value(request, "sweetness"),
     }
-    if profile and not implied["grapes"]:
-        implied["grapes"] = profile.grapes
-    if profile and profile.style == style_value:
+    if profile is not None and profile.style == style_name:
         implied["body"] = profile.body
         implied["tannin"] = profile.tannin
         implied["acidity"] = profile.acidity
@@ -499,8 +547,9 @@ def _first_value(request: Request, name: str) -> str | None:
 def _find_profile_in(name: str, request: Request) -> Profile | None:
     """Return the profile of the region or the grape that a wine's name has, or None."""
     names = [*request.values("regions"), *request.values("grapes")]
-    label = f" {normalize(name)} "
+    padded_name = f" {normalize(name)} "
     for profile_name in load_profiles():
-        if f" {normalize(profile_name)} " in label:
+        # The spaces keep a profile from being found within a word.
+        if f" {normalize(profile_name)} " in padded_name:
             names.append(profile_name)
     return find_profile(names)

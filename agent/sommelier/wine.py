@@ -59,19 +59,8 @@ Address = Annotated[str, AfterValidator(_check_address)]
 class Wine(BaseModel):
     """A wine of the catalogue or of a guest's own cellar.
 
-    Each field declares by `WineField` what is done with it. `vintage` is None for a non-vintage
-    wine, and in a guest's cellar for an unknown vintage. `style` is None if the list that it came
-    from does not tell it.
-
-    `offers` are in the order of `OfferKind`: a bottle is the first. The price of the first is the
-    price of the wine; a search for another kind returns wines with that offer first. A wine that is
-    sold by the bottle only may be given by its `price`, `currency` and `in_stock`.
-
-    `is_sample` marks the wines of the starter list, whose prices are indicative.
-
-    `allergens` are those that a label declares. The wine may contain others. A search for a guest
-    who avoids allergens sets `unknown_allergens`: the avoided allergens of which nobody knows
-    whether the wine contains them.
+    Each field declares by `WineField` what is done with it. A wine that is sold by the bottle only
+    may be given by `price`, `currency` and `in_stock` instead of `offers`.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -123,6 +112,7 @@ class Wine(BaseModel):
             "annata, anno, jaar, oogstjaar, wijnjaar, colheita, safra",
         ),
     ] = None
+    """None for a non-vintage wine. In a guest's cellar, None for an unknown vintage."""
     country: Annotated[
         str,
         WineField(
@@ -182,6 +172,7 @@ class Wine(BaseModel):
             "colore, tipo di vino, soort, wijnsoort, kleur, cor, tipo de vinho, gamme",
         ),
     ] = None
+    """None if the wine list does not tell it."""
     colour: Annotated[
         Colour | None,
         WineField(
@@ -248,6 +239,11 @@ class Wine(BaseModel):
         AfterValidator(sort_offers),
         WineField(is_evidence=True, model="offers", has_column=False, is_stored=False),
     ] = Field((Offer(),), min_length=1)
+    """The offers in the order of `OfferKind`, so that a bottle is the first.
+
+    The price of the first offer is the price of the wine. After a search for another kind, an offer
+    of that kind is the first.
+    """
     foods: Annotated[
         tuple[Food, ...],
         WineField(
@@ -269,6 +265,7 @@ class Wine(BaseModel):
             columns="allergenes, allergene, alergenos, allergeni, allergenen, alergenios",
         ),
     ] = ()
+    """The allergens that a label declares. The wine may contain others."""
     notes: Annotated[
         str,
         WineField(
@@ -311,10 +308,15 @@ class Wine(BaseModel):
         bool,
         WineField(has_column=False, is_stored=False),
     ] = False
+    """Whether the wine is one of the starter list, whose prices are indicative."""
     unknown_allergens: Annotated[
         tuple[Allergen, ...],
         WineField(has_column=False, is_stored=False),
     ] = ()
+    """The allergens that this guest avoids and that the wine may contain, as far as is known.
+
+    A search for the guest sets them.
+    """
 
     @model_validator(mode="before")
     @classmethod
@@ -328,7 +330,10 @@ class Wine(BaseModel):
         return {**data, "offers": [facts]}
 
     def with_first_offer(self, kind: OfferKind) -> "Wine | None":
-        """Return the wine with an offer of this kind, in stock, as the first, or None."""
+        """Return the wine with an offer of this kind as the first.
+
+        Return None if no such offer is in stock.
+        """
         for first in self.offers:
             if first.kind is kind and first.in_stock:
                 others = [offer for offer in self.offers if offer is not first]
@@ -363,7 +368,9 @@ class Wine(BaseModel):
         title = self.name
         if self.producer not in self.name:
             title = f"{self.producer} {self.name}"
-        return f"{title} {self.vintage or ''}".strip()
+        if self.vintage:
+            title += f" {self.vintage}"
+        return title.strip()
 
     @property
     def is_own(self) -> bool:
@@ -377,7 +384,7 @@ class Wine(BaseModel):
         for name, field in wine_fields().items():
             if field.is_evidence:
                 texts.append(self.field_text(name))
-        return "\n".join(filter(None, texts))
+        return "\n".join(text for text in texts if text)
 
     @property
     def links(self) -> tuple[str, ...]:
@@ -390,7 +397,7 @@ class Wine(BaseModel):
         if value is None:
             return ""
         if isinstance(value, tuple):
-            return ", ".join(map(str, value))
+            return ", ".join(str(item) for item in value)
         return str(value)
 
     @property
@@ -401,14 +408,16 @@ class Wine(BaseModel):
         word_before = ""
         for word in split_words(f"{self.name} {self.notes}"):
             if word.startswith(VEGAN_WORD):
-                return "no" if word_before in DENIALS else "yes"
+                if word_before in DENIALS:
+                    return "no"
+                return "yes"
             word_before = word
         return "unknown"
 
     def is_known_to_lack(self, allergen: Allergen) -> bool:
         """Return whether the wine is known to be free of an allergen.
 
-        Only a vegan wine is known to be, and only of `NON_VEGAN_ALLERGENS`.
+        A vegan wine is free of `NON_VEGAN_ALLERGENS`. Nothing else is known.
         """
         return self.vegan == "yes" and allergen in NON_VEGAN_ALLERGENS
 
@@ -451,7 +460,7 @@ def stored_wine_fields() -> set[str]:
 
 
 def _declaration(info: FieldInfo) -> WineField:
-    """Return the declaration of a field, or the defaults."""
+    """Return the declaration of a field, or the default declaration if it has none."""
     for metadata in info.metadata:
         if isinstance(metadata, WineField):
             return metadata
@@ -466,14 +475,14 @@ def wine_record(wine: Wine) -> dict[str, Any]:
     composed = _compose_facts(wine)
     record: dict[str, Any] = {}
     for name, field in wine_fields().items():
-        fact = field.model
+        fact_name = field.model
         value = getattr(wine, name)
-        if not fact or value == field.unsaid:
+        if not fact_name or value == field.unsaid:
             continue
-        if fact in composed:
-            value = composed[fact]
+        if fact_name in composed:
+            value = composed[fact_name]
         if value is not None and value != "":
-            record[fact] = value
+            record[fact_name] = value
     record["vegan"] = wine.vegan
     if wine.unknown_allergens:
         record["may_contain"] = ", ".join(wine.unknown_allergens)
@@ -485,10 +494,13 @@ def _compose_facts(wine: Wine) -> dict[str, Any]:
 
     A fact that is None or empty is left out of the record.
     """
-    places = filter(None, (wine.appellation, wine.region, wine.country))
+    places: list[str] = []
+    for place in (wine.appellation, wine.region, wine.country):
+        if place and place not in places:
+            places.append(place)
     facts: dict[str, Any] = {
         "name": wine.label,
-        "from": ", ".join(dict.fromkeys(places)),
+        "from": ", ".join(places),
         "grapes": ", ".join(wine.grapes),
         "price": None,
         "offers": describe_offers(wine.offers),
