@@ -134,7 +134,7 @@ async def generate_agentic_response(
         raise TypeError(
             f"run must have a model, like Run([LLMService(model=...)]), not {run!r}"
         )
-    instructions = system_prompt(str(run.instructions), contract)
+    instructions = write_system_prompt(str(run.instructions), contract)
     chat = Conversation(instructions, run.history, message, images)
     turn = _Turn(run.with_deadline(), contract, tools, chat)
     try:
@@ -206,8 +206,9 @@ class _Turn(Generic[T]):
             assistant_texts=chat.texts_by("assistant"),
         )
         self.effects: list[object] = []
-        self.models = ModelChain(run)
+        self.model_chain = ModelChain(run)
         self.written = Written()
+        """The text of the response that a model is writing."""
         self.max_tokens = run.limits.answer_tokens
         self.results: list[ParseResult[T]] = []
         """The results of the attempts so far."""
@@ -227,12 +228,12 @@ class _Turn(Generic[T]):
         while True:
             request = self._prepare_request()
             attempt = len(self.results)
-            model_response, span = await self.models.ask(
+            model_response, span = await self.model_chain.ask(
                 self.chat, request, attempt=attempt
             )
             if model_response.finish_reason == "length":
                 self._raise_token_limit()
-            if not request.tools:  # if no tools were offered, every response is final
+            if not request.tools:  # without tools, every response is final
                 return model_response, span
             if not model_response.tool_calls:
                 model_response = self._read_calls_in_text(model_response)
@@ -243,8 +244,8 @@ class _Turn(Generic[T]):
     def _prepare_request(self) -> LLMRequest:
         """Return the next request. If a draft is shown, it follows the response to this request.
 
-        Every kind of error is retried by the same request (R-007). It only says whether the last
-        answer had an error of form, for servers that do not take tools and a response format
+        Every kind of error is retried in the same way (R-007). The request only says whether the
+        last answer had an error of form, for servers that do not take tools and a response format
         together (`Dialect`).
         """
         needs_form = False
@@ -284,7 +285,7 @@ class _Turn(Generic[T]):
         return self.written
 
     def _raise_token_limit(self) -> None:
-        """Allow the next answer twice as many tokens, up to the ceiling, as one was truncated."""
+        """Double the token limit of the next response, up to the ceiling of the run."""
         doubled = 2 * self.max_tokens
         raised = min(doubled, self.run.limits.answer_tokens_ceiling)
         # A ceiling below the current limit does not lower it.
@@ -304,12 +305,12 @@ class _Turn(Generic[T]):
 
         `is_prefetch` marks calls that are made before the model is asked.
         """
-        calls = self.chat.with_unique_ids(model_response.tool_calls)
+        calls = self.chat.give_unique_ids(model_response.tool_calls)
         self._show_progress(calls[0])
-        running = [
+        coroutines = [
             self.toolbox.call(call, self.run, is_prefetch=is_prefetch) for call in calls
         ]
-        results = await asyncio.gather(*running)
+        results = await asyncio.gather(*coroutines)
         texts = [result.text for result in results]
         self.chat.add_results(model_response, calls, texts)
         for result in results:
@@ -435,8 +436,8 @@ def _record_verdict(guard: Span, result: ParseResult[T]) -> None:
         guard.update(output="grounded")
 
 
-def system_prompt(instructions: str, contract: OutputContract[T]) -> str:
-    """Append the schema of the answer to the instructions, unless they contain it already."""
+def write_system_prompt(instructions: str, contract: OutputContract[T]) -> str:
+    """Return the instructions with the schema of the answer, which they may contain already."""
     schema = contract.output.schema_text
     if contract.is_plain_text or schema in instructions:
         return instructions

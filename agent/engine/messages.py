@@ -279,7 +279,7 @@ class Conversation:
             del self._history[0]
         return True
 
-    def with_unique_ids(self, calls: Sequence[ToolCall]) -> list[ToolCall]:
+    def give_unique_ids(self, calls: Sequence[ToolCall]) -> list[ToolCall]:
         """Return the calls with unique ids. An id that is malformed or in use is replaced.
 
         New ids have nine letters and digits, because some servers accept no others.

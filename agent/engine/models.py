@@ -137,7 +137,7 @@ class ModelChain:
         """Raise LimitReached if the turn may make no further request."""
         if self.run.seconds_left <= 0:
             raise DeadlinePassed("the time of this turn is used up")
-        limit = self.run.usage.exhausted(self.run.limits)
+        limit = self.run.usage.find_exhausted_limit(self.run.limits)
         if limit is not None:
             raise LimitReached(f"this turn has used up its {limit}")
 

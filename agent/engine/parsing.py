@@ -173,7 +173,7 @@ async def parse_final_response(
         answer = None
         if failure.error_type is ResponseProblem.TRUNCATED:
             answer = parse_draft(text, contract, evidence).answer
-        return _failed(failure, answer)
+        return _failed_result(failure, answer)
     result = await in_thread_if_long(chars, _read_answer, text, contract)
     if result.answer is None:
         return result
@@ -226,7 +226,7 @@ def _read_answer(text: str, contract: OutputContract[T]) -> ParseResult[T]:
         placeholder = _find_placeholder(value)
         if placeholder is not None:
             problem = f"the answer holds only placeholders like `{placeholder}`"
-            return _failed(Failure(ResponseProblem.SEMANTIC, problem))
+            return _failed_result(Failure(ResponseProblem.SEMANTIC, problem))
         answer = contract.adapter.validate_json(json.dumps(value))
         return ParseResult("", answer=answer)
     except ValidationError as error:
@@ -242,7 +242,7 @@ def _read_answer(text: str, contract: OutputContract[T]) -> ParseResult[T]:
         failure = Failure(ResponseProblem.SCHEMA, problem)
     if CALL_MARK.search(text):
         failure = CALL_AS_TEXT
-    return _failed(failure)
+    return _failed_result(failure)
 
 
 def _read_value(text: str, contract: OutputContract[T]) -> object:
@@ -398,7 +398,7 @@ async def _check(
     if not problem and not text.strip():
         problem = NO_TEXT
     if problem:
-        return _failed(Failure(error_type, problem), answer)
+        return _failed_result(Failure(error_type, problem), answer)
     return ParseResult(text, contract.ids(answer), answer=answer)
 
 
@@ -455,7 +455,7 @@ def _with_cuts(result: ParseResult[T], cuts: tuple[str, ...]) -> ParseResult[T]:
     return replace(result, cuts=cuts, error_type=ResponseProblem.GROUNDING)
 
 
-def _failed(failure: Failure, answer: T | None = None) -> ParseResult[T]:
+def _failed_result(failure: Failure, answer: T | None = None) -> ParseResult[T]:
     return ParseResult(
         "",
         error=failure.description,

@@ -130,7 +130,7 @@ class Usage:
         self.tokens += usage
         self.cost_usd += sum(costs.values())
 
-    def exhausted(self, limits: Limits) -> str | None:
+    def find_exhausted_limit(self, limits: Limits) -> str | None:
         """Return the name of the limit that forbids another request, or None if none does."""
         if self.requests >= limits.requests:
             return "requests"

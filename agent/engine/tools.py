@@ -182,7 +182,7 @@ class Toolbox:
         `is_prefetch` marks a call that the code makes before the model is asked.
         """
         if run.usage.tool_calls >= run.limits.tool_calls:
-            return _failed(
+            return _failed_result(
                 "limit", "the limit of tool calls is reached; answer with what is known"
             )
         run.usage.tool_calls += 1
@@ -211,18 +211,18 @@ class Toolbox:
         if tool is None:
             called_name = clip_quote(tool_call.name)
             names = ", ".join(self.tools) or "none"
-            return _failed(
+            return _failed_result(
                 "unknown_tool", f"there is no tool {called_name}. Tools: {names}"
             )
         max_chars = size_limits.ARGUMENT_CHARS
         if len(tool_call.arguments) > max_chars:
             problem = f"the arguments have more than {max_chars} characters"
-            return _failed("invalid_arguments", problem)
+            return _failed_result("invalid_arguments", problem)
         normalized = _normalize_arguments(tool_call.arguments)
         try:
             arguments = tool.arguments_model.model_validate_json(normalized)
         except ValidationError as error:
-            return _failed("invalid_arguments", describe_validation_error(error))
+            return _failed_result("invalid_arguments", describe_validation_error(error))
         return await _execute(tool, arguments, run)
 
 
@@ -238,16 +238,18 @@ async def _execute(tool: Tool, arguments: BaseModel, run: Run) -> ToolResult:
         text = as_text(output.content, max_chars)
         return ToolResult(text, output.sources, output.effects)
     except ToolError as error:
-        return _failed("tool_error", as_text(str(error), max_chars))
+        return _failed_result("tool_error", as_text(str(error), max_chars))
     except Exception as error:
         # A tool may also raise a TimeoutError of its own, before the limit expires.
         if limit.expired():
-            return _failed("timeout", f"{tool.name} took longer than {seconds:g} s")
+            return _failed_result(
+                "timeout", f"{tool.name} took longer than {seconds:g} s"
+            )
         log_failure(f"tool {tool.name} failed", error)
         error_type = type(error).__name__
         problem = f"{tool.name} failed ({error_type})"
         advice = "answer without it or try differently"
-        return _failed(error_type, f"{problem}; {advice}")
+        return _failed_result(error_type, f"{problem}; {advice}")
 
 
 def _normalize_arguments(arguments: str) -> str:
@@ -269,7 +271,7 @@ def _normalize_arguments(arguments: str) -> str:
     return json.dumps(without_nulls)
 
 
-def _failed(error_type: str, problem: str) -> ToolResult:
+def _failed_result(error_type: str, problem: str) -> ToolResult:
     return ToolResult(f"{ERROR_PREFIX}{problem}", error_type=error_type)
 
 

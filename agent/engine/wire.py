@@ -85,7 +85,10 @@ class Dialect:
     def of_server(
         cls, base_url: str | None, mode: ResponseMode = "json_object"
     ) -> "Dialect":
-        """Return the dialect to begin with at an address. None is the address of OpenAI."""
+        """Return the dialect to begin with at an address.
+
+        Without an address, the client sends to that of OPENAI_BASE_URL, or to OpenAI.
+        """
         url = base_url or os.environ.get("OPENAI_BASE_URL") or OPENAI_HOST
         if OPENAI_HOST in url or AZURE_DOMAIN in url:
             return cls.of_openai(mode)
@@ -159,8 +162,9 @@ class Dialect:
         # they find. After an error of form the format goes out, because it prevents another one.
         if request.needs_form:
             return (), request.output
-        has_results = any(message.get("role") == "tool" for message in messages)
-        if has_results and not self.answers_beside_tools:
+        # The server could not read an answer beside tools, so it gets none once they have run.
+        have_run = any(message.get("role") == "tool" for message in messages)
+        if have_run and not self.answers_beside_tools:
             return (), request.output
         return request.tools, None
 
@@ -213,7 +217,7 @@ def read_completion(data: Mapping[str, Any], model: str) -> LLMResponse:
     checks them later finds them too long.
     """
     choice = _first_mapping(data.get("choices"))
-    message = _mapping(choice.get("message"))
+    message = _as_mapping(choice.get("message"))
     content = _read_text(message.get("content"))
     refusal = _read_text(message.get("refusal"))
     model_name = str(data.get("model") or model)
@@ -259,14 +263,14 @@ class StreamedCompletion:
         choice = _first_mapping(chunk.get("choices"))
         if choice.get("finish_reason"):
             self._finish_reason = choice["finish_reason"]
-        delta = _mapping(choice.get("delta") or choice.get("message"))
+        delta = _as_mapping(choice.get("delta") or choice.get("message"))
         content = _read_text(delta.get("content"))
         self._add_field("content", content, size_limits.ANSWER_CHARS)
         for name in ("refusal", *ECHOED):
             self._add_field(name, delta.get(name), REASONING_CHARS)
-        calls = _list(delta.get("tool_calls"))
+        calls = _as_list(delta.get("tool_calls"))
         for call in calls[: size_limits.TOOL_CALLS]:
-            self._add_call(_mapping(call))
+            self._add_call(_as_mapping(call))
         if self.first_token_ns is None and self._has_begun:
             self.first_token_ns = time.time_ns()
         self._written.update(self._message["content"])
@@ -297,7 +301,7 @@ class StreamedCompletion:
             self._calls.append(call)
         call |= _read_echo(piece)
         function = call["function"]
-        function_piece = _mapping(piece.get("function"))
+        function_piece = _as_mapping(piece.get("function"))
         if not function["name"]:
             function["name"] = function_piece.get("name")
         arguments_piece = _read_text(function_piece.get("arguments"))
@@ -308,8 +312,7 @@ class StreamedCompletion:
     def _find_call(self, index: object, id: object) -> dict[str, Any] | None:
         """Return the call to which a piece with this index and id belongs, or None.
 
-        Some servers send neither the index nor, after the first piece, the id. A piece without an
-        index can only belong to the last call.
+        A piece may lack either of them. Without an index, it can only belong to the last call.
         """
         candidates = self._calls
         if index is None:
@@ -350,7 +353,7 @@ class ServerError:
     @property
     def kinds(self) -> frozenset[str]:
         """Return the names that the server gives the error: its code and its type."""
-        body = _mapping(self.body)
+        body = _as_mapping(self.body)
         code = str(body.get("code"))
         type_name = str(body.get("type"))
         return frozenset({code, type_name})
@@ -360,8 +363,8 @@ class ServerError:
         """Return the server's own words, shortened, without what was sent to it."""
         # Some servers send a list with one error.
         body = _first_mapping(self.body) or self.body
-        error = _mapping(body).get("error", body)
-        message = _mapping(error).get("message", error)
+        error = _as_mapping(body).get("error", body)
+        message = _as_mapping(error).get("message", error)
         text = str(_without_input(message) or "")
         one_line = " ".join(text.split())
         return one_line[:MAX_ERROR_CHARS]
@@ -388,15 +391,15 @@ def _without_input(node: object) -> object:
 
 
 def _read_tool_calls(message: Mapping[str, Any]) -> tuple[ToolCall, ...]:
-    calls = _list(message.get("tool_calls"))
+    calls = _as_list(message.get("tool_calls"))
     read: list[ToolCall] = []
     for call in calls[: size_limits.TOOL_CALLS]:
-        read.append(_read_tool_call(_mapping(call)))
+        read.append(_read_tool_call(_as_mapping(call)))
     return tuple(read)
 
 
 def _read_tool_call(call: Mapping[str, Any]) -> ToolCall:
-    function = _mapping(call.get("function"))
+    function = _as_mapping(call.get("function"))
     id = str(call.get("id") or "")
     name = _read_text(function.get("name"))
     arguments = _read_text(function.get("arguments"))
@@ -423,16 +426,16 @@ def _read_part(part: object) -> str:
     """Return the text of a part of a content, or "" if the part has no text."""
     text = part
     if not isinstance(part, str):
-        text = _mapping(part).get("text")
+        text = _as_mapping(part).get("text")
     if not isinstance(text, str):
         return ""
     return text
 
 
 def _read_usage(data: Mapping[str, Any]) -> TokenUsage:
-    usage = _mapping(data.get("usage"))
-    prompt_details = _mapping(usage.get("prompt_tokens_details"))
-    completion_details = _mapping(usage.get("completion_tokens_details"))
+    usage = _as_mapping(data.get("usage"))
+    prompt_details = _as_mapping(usage.get("prompt_tokens_details"))
+    completion_details = _as_mapping(usage.get("completion_tokens_details"))
     cached_tokens = prompt_details.get("cached_tokens")
     if not cached_tokens:
         cached_tokens = usage.get("prompt_cache_hit_tokens")  # DeepSeek's name
@@ -475,7 +478,7 @@ def _append_piece(value: Any, piece: Any, limit: int) -> Any:
             return text
         return text + piece[: limit + 1]
     if isinstance(piece, list):
-        parts = _list(value)
+        parts = _as_list(value)
         if len(parts) > MAX_PARTS:
             return parts
         return parts + piece[:MAX_PARTS]
@@ -489,14 +492,14 @@ def _count_chars(value: object) -> int:
     return len(value)
 
 
-def _mapping(value: object) -> Mapping[str, Any]:
+def _as_mapping(value: object) -> Mapping[str, Any]:
     """Return a mapping unchanged, or an empty one for anything else that a server may write."""
     if isinstance(value, Mapping):
         return value
     return {}
 
 
-def _list(value: object) -> list[Any]:
+def _as_list(value: object) -> list[Any]:
     """Return a list unchanged, or an empty one for anything else that a server may write."""
     if isinstance(value, list):
         return value
@@ -505,7 +508,7 @@ def _list(value: object) -> list[Any]:
 
 def _first_mapping(values: object) -> Mapping[str, Any]:
     """Return the first item of a list if it is a mapping, or else an empty mapping."""
-    items = _list(values)
+    items = _as_list(values)
     if not items:
         return {}
-    return _mapping(items[0])
+    return _as_mapping(items[0])

@@ -144,7 +144,7 @@ async def transcribe_voice(
     server: AudioServer,
 ) -> Transcript:
     """Return the transcript of a recording of some seconds. The recording is not stored."""
-    if run.usage.exhausted(run.limits):
+    if run.usage.find_exhausted_limit(run.limits):
         return Transcript(error_type="budget")
     with run.span.child(
         "hear.voice", "generation", input=f"[voice, {seconds:g} s]"
@@ -169,7 +169,7 @@ async def transcribe_voice(
 async def read_aloud(text: str, run: Run, server: AudioServer) -> bytes:
     """Return the beginning of an answer read aloud, or nothing if that fails."""
     text = text[:MAX_ALOUD_CHARS]
-    if not text or run.usage.exhausted(run.limits):
+    if not text or run.usage.find_exhausted_limit(run.limits):
         return b""
 
     async def read_text() -> bytes:

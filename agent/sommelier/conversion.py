@@ -1,7 +1,7 @@
-"""Prices in the currency that the guest named: `€8.90 (≈ 38 zł)`.
+"""Show prices also in the currency that the guest named: `€8.90 (≈ 38 zł)`.
 
-The rates are the rounded ones of `currencies.toml`, which tell a guest roughly how much a price is.
-The price of the wine in its own currency is the one that holds.
+The rates are the rounded ones of `currencies.toml`. They tell a guest roughly how much a price is.
+What the guest pays is the price of the wine in its own currency.
 """
 
 from collections.abc import Sequence
@@ -13,8 +13,9 @@ from agent.query_reading.request import read_request
 from agent.sommelier.vocabulary import Currency, convert
 
 MAX_READ_CHARS: Final = 1_000
+"""The most characters of a message in which a currency is looked for."""
 COARSE_FROM: Final = 1_000
-"""A converted amount of at least this is rounded to tens: `≈ ¥2,070`."""
+"""The smallest converted amount that is rounded to tens: `≈ ¥2,070`."""
 
 
 def find_named_currency(user_texts: Sequence[str]) -> Currency | None:
@@ -36,12 +37,14 @@ def format_converted(amount: float, source: Currency, target: Currency | None) -
     converted = convert(amount, source, target)
     digits = 0
     if converted >= COARSE_FROM:
-        digits = -1
-    rounded = round(converted, digits)
-    return f" (≈ {format_money(rounded, target)})"
+        digits = -1  # to tens
+    money = format_money(round(converted, digits), target)
+    return f" (≈ {money})"
 
 
 @lru_cache(256)  # the drafts of an answer read the same messages
 def _read_currency(text: str) -> Currency | None:
-    name = read_request(text).filters.get("currency")
-    return Currency.__members__.get(str(name))
+    """Return the currency that a text names, or None."""
+    request = read_request(text)
+    name = str(request.filters.get("currency"))
+    return Currency.__members__.get(name)

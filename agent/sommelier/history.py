@@ -8,6 +8,7 @@ from agent.markdown import unescape
 from agent.sommelier.attachment import AnyWine
 from agent.sommelier.basket import format_total_for_model, list_basket
 from agent.sommelier.sommelier_prompts import (
+    ResponseType,
     SommelierResponse,
     StoredAnswer,
     StoredWine,
@@ -25,7 +26,7 @@ def to_stored(answer: SommelierResponse, wines: Iterable[AnyWine]) -> StoredAnsw
         price = ""
         if wine.price is not None:
             price = format_money_for_model(wine.price, wine.currency)
-        stored = StoredWine(
+        stored_wine = StoredWine(
             wine_id=wine.id,
             name=wine.label,
             price=price,
@@ -33,7 +34,7 @@ def to_stored(answer: SommelierResponse, wines: Iterable[AnyWine]) -> StoredAnsw
             size=item.size,
             description=item.description,
         )
-        stored_wines.append(stored)
+        stored_wines.append(stored_wine)
     lines = list_basket(answer.wines, wines_by_id)
     return StoredAnswer(
         response_type=answer.response_type,
@@ -67,11 +68,15 @@ def to_model_message(message: StoredMessage) -> Message:
         return {"role": "user", "content": message.content}
     if message.answer:
         return {"role": "assistant", "content": message.answer}
-    wines = [StoredWine(wine_id=wine_id) for wine_id in message.wine_ids]
+    wines = tuple(StoredWine(wine_id=wine_id) for wine_id in message.wine_ids)
+    response_type: ResponseType = "informational"
+    if wines:
+        response_type = "recommendation"
+    plain_text = unescape(message.content).replace("**", "")
     answer = StoredAnswer(
-        response_type="recommendation" if wines else "informational",
-        intro=unescape(message.content).replace("**", "").strip(),
-        wines=tuple(wines),
+        response_type=response_type,
+        intro=plain_text.strip(),
+        wines=wines,
     )
     return {"role": "assistant", "content": answer.to_json()}
 
@@ -81,4 +86,8 @@ def to_history(stored: Sequence[StoredMessage]) -> list[Message]:
 
     Blank messages are left out, because some servers respond to them with an error.
     """
-    return [to_model_message(message) for message in stored if message.content.strip()]
+    history: list[Message] = []
+    for message in stored:
+        if message.content.strip():
+            history.append(to_model_message(message))
+    return history

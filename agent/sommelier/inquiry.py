@@ -68,10 +68,12 @@ async def list_prefetched_calls(
 ) -> tuple[ToolCall, ...]:
     """Return the tool calls to run before the first request, as if the model had made them."""
     shown_ids = inquiry.last_shown_ids
+    # The guest writes about the pictures if they are new, or if no wines were shown.
     if inquiry.attachment and (inquiry.new_attachment or not shown_ids):
         return (ToolCall("", READ_PICTURES, "{}"),)
     if shown_ids and not get_safety_state(run).forbids_alcohol:
-        arguments = json.dumps({"wine_ids": shown_ids[:MAX_PREFETCHED_WINES]})
+        wine_ids = shown_ids[:MAX_PREFETCHED_WINES]
+        arguments = json.dumps({"wine_ids": wine_ids})
         return (ToolCall("", "get_wine", arguments),)
     # Earlier messages may limit the search, so only the model can tell what to look for.
     if inquiry.attachment or inquiry.history:
@@ -87,7 +89,7 @@ async def list_prefetched_calls(
 async def _find_certain_call(
     message: str, run: Run, catalogue: Catalogue, *, can_search_documents: bool
 ) -> ToolCall | None:
-    """Return the search that a first message certainly needs, or None."""
+    """Return the call of a search that a first message certainly needs, or None."""
     language = current_language()
     request = read_request(message, language)
     if get_person(run).bottles and request.cellar_words:

@@ -26,7 +26,7 @@ NAME: Final = pattern(
 """Two or more capitalised words, with the small ones between them: "Casa de la Ermita"."""
 MAX_NAMES: Final = 6
 """The most names of an answer that are looked up."""
-MAX_FOUND: Final = 8
+MAX_CANDIDATES: Final = 8
 """The most wines that are compared with a name."""
 MAX_WINES: Final = 6
 """The most wines that an answer shows."""
@@ -45,27 +45,40 @@ async def find_named_wines(
     """
     if person.safety.prefers_alcohol_free:
         return []
-    shown_ids = {item.wine_id for item in answer.wines}
-    known: set[frozenset[str]] = set()
-    for source in sources:
-        if source.id.startswith(LIST_ID_PREFIX):
-            return []
-        if source.id in shown_ids or source.id.startswith(CELLAR_PREFIX):
-            known.add(_words_of(source))
-    named: list[Wine] = []
-    for name in _list_names(answer)[:MAX_NAMES]:
-        if len(answer.wines) + len(named) >= MAX_WINES:
+    if any(source.id.startswith(LIST_ID_PREFIX) for source in sources):
+        return []
+    excluded = _list_excluded(answer, sources)
+    max_named = MAX_WINES - len(answer.wines)
+    names = _list_names(answer)
+    named_wines: list[Wine] = []
+    for name in names[:MAX_NAMES]:
+        if len(named_wines) >= max_named:
             break
         wine = await _find_wine(name, catalogue)
-        if wine is None or _words_of(wine) in known:
+        if wine is None or _words_of(wine) in excluded:
             continue
         if may_be_shown(wine, person):
-            named.append(mark_unknown_allergens(wine, person.safety.allergies))
-            known.add(_words_of(wine))
-    return named
+            marked = mark_unknown_allergens(wine, person.safety.allergies)
+            named_wines.append(marked)
+            excluded.add(_words_of(wine))
+    return named_wines
+
+
+def _list_excluded(
+    answer: SommelierResponse, sources: Sequence[AnyWine]
+) -> set[frozenset[str]]:
+    """Return the words of the wines that an answer shows already, and of the guest's own."""
+    shown_ids = {item.wine_id for item in answer.wines}
+    excluded: set[frozenset[str]] = set()
+    for source in sources:
+        is_own = source.id.startswith(CELLAR_PREFIX)
+        if is_own or source.id in shown_ids:
+            excluded.add(_words_of(source))
+    return excluded
 
 
 def _words_of(wine: AnyWine) -> frozenset[str]:
+    """Return the words of a wine's producer and name, which all its vintages share."""
     return frozenset(split_words(f"{wine.producer} {wine.name}"))
 
 
@@ -88,11 +101,10 @@ def _list_names(answer: SommelierResponse) -> list[str]:
 
 async def _find_wine(name: str, catalogue: Catalogue) -> Wine | None:
     """Return the wine in stock whose producer and name are both part of a name, or None."""
-    words = set(split_words(name))
-    query = WineQuery(name=name[:MAX_NAME_CHARS], limit=MAX_FOUND)
+    name_words = set(split_words(name))
+    query = WineQuery(name=name[:MAX_NAME_CHARS], limit=MAX_CANDIDATES)
     result = await catalogue.search(query)
     for wine in result.wines:
-        own_words = {*split_words(wine.producer), *split_words(wine.name)}
-        if wine.producer and own_words <= words:
+        if wine.producer and _words_of(wine) <= name_words:
             return wine
     return None

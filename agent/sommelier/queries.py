@@ -511,9 +511,7 @@ def wine_from_name(
     """
     request = read_request(name)
     profile = _find_profile_in(name, request)
-    style_name: str | None = style or _first_value(request, "styles")
-    if style_name is None and profile is not None:
-        style_name = profile.style
+    style_name = style or _implied_style(request, profile)
     if style_name is None:
         return None
     grapes = request.values("grapes")
@@ -534,6 +532,14 @@ def wine_from_name(
         implied["tannin"] = profile.tannin
         implied["acidity"] = profile.acidity
     return Wine(**implied | attributes)
+
+
+def _implied_style(request: Request, profile: Profile | None) -> str | None:
+    """Return the style that a name states, or that is typical of its grape or region, or None."""
+    stated_style = _first_value(request, "styles")
+    if stated_style is None and profile is not None:
+        return profile.style
+    return stated_style
 
 
 def _first_value(request: Request, name: str) -> str | None:

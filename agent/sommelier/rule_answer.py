@@ -11,10 +11,11 @@ from agent.turn import NOBODY, Person, Reply, StoredMessage
 
 
 class DescribedWine(NamedTuple):
-    """A wine with a description: its kind, and the foods that it suits."""
+    """A wine with its description by the rules."""
 
     wine: Wine
     description: str
+    """The kind of the wine, and the foods that it suits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +26,7 @@ class RuleAnswer:
     wish: str = ""
     """The wish as it was understood: "Red · lamb · up to €20"."""
     wines: tuple[DescribedWine, ...] = ()
-    """The wines that were found, the best first. Without a search, the wines shown before."""
+    """The wines that were found, the best first. If no search was needed, those shown before."""
     passage: Chunk | None = None
     """The chunk of a document that answers the question, cut to the part with the answer."""
 

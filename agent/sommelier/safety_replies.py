@@ -10,14 +10,15 @@ from agent.turn import Reply
 
 def safety_reply(action: SafetyAction, safety: SafetyState, texts: Help) -> Reply:
     """Return the reply for any action except ANSWER. It needs no model and shows no wine."""
-    write = {
+    writers = {
         SafetyAction.CRISIS_HELP: texts.crisis_help,
         SafetyAction.NUMBERS: texts.numbers,
         SafetyAction.QUESTION: texts.dependence_question,
         SafetyAction.REFUSAL: texts.notice_for,
-    }[action]
+    }
+    write_text = writers[action]
     return Reply(
-        text=write(safety),
+        text=write_text(safety),
         outcome="help",
         concerns=safety.turn_concerns,
         stored_concerns=safety.turn_concerns - safety.earlier_concerns,
@@ -33,14 +34,10 @@ def add_line(reply: Reply, safety: SafetyState, texts: Help) -> Reply:
     if reply.safety_action is not SafetyAction.ANSWER:
         return reply
     if safety.is_after_crisis:
-        return replace(
-            reply, notes=(*reply.notes, texts.glad_line(safety)), offers_numbers=True
-        )
+        notes = (*reply.notes, texts.glad_line(safety))
+        return replace(reply, notes=notes, offers_numbers=True)
     if not safety.likely_concerns:
         return reply
     notes = (*reply.notes, texts.likely_line(safety))
-    return replace(
-        reply,
-        notes=notes,
-        offers_numbers=bool(safety.likely_concerns & SERIOUS_CONCERNS),
-    )
+    may_be_serious = not safety.likely_concerns.isdisjoint(SERIOUS_CONCERNS)
+    return replace(reply, notes=notes, offers_numbers=may_be_serious)

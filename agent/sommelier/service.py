@@ -289,13 +289,7 @@ class Sommelier:
             by_rules = await self._answer_by_rules(inquiry, run)
             return await ask_small_model(inquiry.message, run, by_rules)
         tools = self._list_tools(run, inquiry.attachment)
-        calls = await list_prefetched_calls(
-            inquiry,
-            run,
-            self._catalogue,
-            can_search_documents=self._can_search_documents,
-        )
-        sources = await self._list_known_sources(run)
+        prefetch = await self._prefetch(inquiry, run)
         run = replace(
             run,
             instructions=self._write_instructions(inquiry, run, prompt, tools),
@@ -306,8 +300,18 @@ class Sommelier:
             run=run,
             contract=SOMMELIER,
             tools=tools,
-            prefetch=Prefetch(calls, sources=sources),
+            prefetch=prefetch,
         )
+
+    async def _prefetch(self, inquiry: Inquiry, run: Run) -> Prefetch:
+        """Return the tool calls to run before the first request, and what is known without them."""
+        calls = await list_prefetched_calls(
+            inquiry,
+            run,
+            self._catalogue,
+            can_search_documents=self._can_search_documents,
+        )
+        return Prefetch(calls, await self._list_known_sources(run))
 
     async def _list_known_sources(self, run: Run) -> dict[str, Source]:
         """Return the names that an answer may say without a tool, and the guest's allergies."""
@@ -425,12 +429,7 @@ class Sommelier:
             stored_answer=_to_stored_json(answer, wines),
             lack=_find_unanswered(answer, evidence),
         )
-        if response.outcome == "stopped":
-            note = translate("stopped_here")
-            return replace(reply, outcome="stopped", notes=(note,))
-        if response.outcome == "salvaged":
-            return replace(reply, outcome="salvaged")
-        return reply
+        return _with_outcome(reply, response)
 
     async def _find_named_wines(
         self, answer: SommelierResponse, response: Response, run: Run
@@ -518,6 +517,16 @@ def _list_read_wines(wines: Sequence[ReadWine]) -> str:
     if further_count > 0:
         lines.append(translate("further_wines", count=further_count))
     return "\n".join(lines)
+
+
+def _with_outcome(reply: Reply, response: Response) -> Reply:
+    """Return a reply that says whether its answer is whole."""
+    if response.outcome == "stopped":
+        note = translate("stopped_here")
+        return replace(reply, outcome="stopped", notes=(note,))
+    if response.outcome == "salvaged":
+        return replace(reply, outcome="salvaged")
+    return replace(reply, outcome="answered")
 
 
 def _ids_in_catalogue(wines: Iterable[AnyWine]) -> tuple[str, ...]:

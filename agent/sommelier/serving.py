@@ -14,6 +14,7 @@ from agent.tables import StrictModel, read_toml
 Range = tuple[int, int]
 """The first and last year, or the lowest and highest temperature."""
 USUAL_BOTTLE_ML: Final = range(700, 801)
+"""The sizes of a bottle of usual size: 70 to 80 cl."""
 MAX_PHRASE_WORDS: Final = 5
 """The number of words of the longest name in the tables: "Vinho Verde Monção e Melgaço"."""
 
@@ -40,14 +41,14 @@ class _Term(StrictModel):
 
 
 class _Cheap(StrictModel):
-    """The most years until a wine below this price is ready, and until it is old."""
+    """The most years until a wine below a price is ready, and until it is old."""
 
     euros_below: float
     years: ByStyle
 
 
 class _Dear(StrictModel):
-    """The fewest years until a wine of at least this price is ready, and until it is old."""
+    """The fewest years until a wine of at least a price is ready, and until it is old."""
 
     euros_from: float
     years: ByStyle
@@ -84,16 +85,16 @@ def drinking_years(wine: Wine) -> Range | None:
     if wine.vintage is None or wine.style is None:
         return None
     first, last = _find_years(wine, wine.style)
-    return wine.vintage + first, wine.vintage + last
+    return (wine.vintage + first, wine.vintage + last)
 
 
 def _find_years(wine: Wine, style: Style) -> Range:
     """Return the years after the vintage: the wine's own, or what is usual at its price."""
-    own = _find_longest(_serving().wines, _phrases(wine.label), style)
-    if own:
-        return own
-    usual = _find_usual_years(wine, style)
-    return _adjust_to_price(usual, style, _find_bottle_price(wine))
+    own_years = _find_in_table(_serving().wines, _list_phrases(wine.label), style)
+    if own_years:
+        return own_years
+    usual_years = _find_usual_years(wine, style)
+    return _adjust_to_price(usual_years, style, _find_bottle_price(wine))
 
 
 def _find_usual_years(wine: Wine, style: Style) -> Range:
@@ -102,65 +103,73 @@ def _find_usual_years(wine: Wine, style: Style) -> Range:
     The name of a producer is not read as a place, because Lucy Margaux does not make Margaux.
     """
     tables = _serving()
-    appellation = _phrases(wine.appellation)
-    title = _phrases(wine.name)
-    region = _phrases(wine.region)
-    main_grape: Sequence[str] = ()
+    appellation = _list_phrases(wine.appellation)
+    name = _list_phrases(wine.name)
+    region = _list_phrases(wine.region)
+    years = _find_term(tables.terms, [*appellation, *name, *region], style)
+    if years:
+        return years
+    years = _find_in_table(tables.words, [*appellation, *name], style)
+    if years:
+        return years
+    # The name comes too, because in a cellar it has everything that the user wrote.
+    for phrases in (appellation, name, region):
+        years = _find_in_table(tables.places, phrases, style)
+        if years:
+            return years
     if wine.grapes:
-        main_grape = _phrases(wine.grapes[0])
-    return (
-        _find_term(tables.terms, [*appellation, *title, *region], style)
-        or _find_longest(tables.words, [*appellation, *title], style)
-        or _find_longest(tables.places, appellation, style)
-        # In a cellar, the name has everything that the user wrote.
-        or _find_longest(tables.places, title, style)
-        or _find_longest(tables.places, region, style)
-        or _find_longest(tables.grapes, main_grape, style)
-        or tables.styles[style]
-    )
+        main_grape = _list_phrases(wine.grapes[0])
+        years = _find_in_table(tables.grapes, main_grape, style)
+        if years:
+            return years
+    return tables.styles[style]
 
 
-def _phrases(text: str) -> Sequence[str]:
-    """Return all phrases of a text of up to `MAX_PHRASE_WORDS` words, normalized, longest first."""
+def _list_phrases(text: str) -> Sequence[str]:
+    """Return all phrases of a text of up to `MAX_PHRASE_WORDS` words, normalized, longest first.
+
+    Example: "Gran Reserva" has the phrases "gran reserva", "gran" and "reserva".
+    """
     words = normalize(text).split()
+    longest = min(MAX_PHRASE_WORDS, len(words))
     phrases: list[str] = []
-    for length in range(min(MAX_PHRASE_WORDS, len(words)), 0, -1):
-        for start in range(len(words) - length + 1):
-            phrases.append(" ".join(words[start : start + length]))
+    for length in range(longest, 0, -1):
+        last_start = len(words) - length
+        for start in range(last_start + 1):
+            end = start + length
+            phrases.append(" ".join(words[start:end]))
     return phrases
 
 
-def _find_longest(
+def _find_in_table(
     table: Mapping[str, ByStyle], phrases: Iterable[str], style: Style
 ) -> Range | None:
-    """Return the range of the first phrase that a table has for a style.
-
-    Longest phrases come first.
-    """
+    """Return the range of the first phrase that a table has for a style, or None."""
     for phrase in phrases:
-        if phrase in table and style in table[phrase]:
-            return table[phrase][style]
+        by_style = table.get(phrase, {})
+        if style in by_style:
+            return by_style[style]
     return None
 
 
 def _find_term(
     terms: Iterable[_Term], phrases: Collection[str], style: Style
 ) -> Range | None:
-    """Return the range of the longest term among phrases that also name one of its places.
+    """Return the range of the longest term among the phrases, or None.
 
-    "Gran Reserva" counts in Rioja, but not in Maipo. It is longer than "Reserva", so it comes
-    first.
+    The phrases must also name one of the places of the term: "Gran Reserva" counts in Rioja, but
+    not in Maipo. There it is preferred to "Reserva", because it is longer.
     """
     phrase_set = frozenset(phrases)
-    longest = ""
+    longest_words = ""
     years: Range | None = None
     for term in terms:
-        names_its_place = not phrase_set.isdisjoint(term.places)
-        if style not in term.years or not names_its_place:
+        names_a_place = not phrase_set.isdisjoint(term.places)
+        if style not in term.years or not names_a_place:
             continue
         for words in phrase_set.intersection(term.words):
-            if len(words) > len(longest):
-                longest = words
+            if len(words) > len(longest_words):
+                longest_words = words
                 years = term.years[style]
     return years
 
@@ -176,16 +185,16 @@ def _adjust_to_price(years: Range, style: Style, euros: float | None) -> Range:
     for cheap in _serving().cheap:
         if euros < cheap.euros_below and style in cheap.years:
             longest_wait, most_years = cheap.years[style]
-            return min(first, longest_wait), min(last, most_years)
+            return (min(first, longest_wait), min(last, most_years))
     for dear in _serving().dear:
         if euros >= dear.euros_from and style in dear.years:
             shortest_wait, fewest_years = dear.years[style]
-            return max(first, shortest_wait), max(last, fewest_years)
+            return (max(first, shortest_wait), max(last, fewest_years))
     return years
 
 
 def _find_bottle_price(wine: Wine) -> float | None:
-    """Return the price in euros of a bottle of usual size, by which wines are compared."""
+    """Return the price in euros of a bottle of usual size, or None if there is none."""
     for offer in wine.offers:
         is_usual = offer.size_ml is None or offer.size_ml in USUAL_BOTTLE_ML
         if offer.kind is OfferKind.BOTTLE and is_usual:
@@ -202,11 +211,11 @@ def serving_degrees(wine: Wine) -> Range | None:
     if style is None:
         return None
     tables = _serving()
-    # "Fino" in the name says more than the region, Jerez.
+    # The name comes first, because "Fino" there says more than the region, Jerez.
     for text in (wine.name, wine.appellation, wine.region, *wine.grapes):
-        by_word = _find_longest(tables.degrees_by_word, _phrases(text), style)
-        if by_word:
-            return by_word
+        degrees = _find_in_table(tables.degrees_by_word, _list_phrases(text), style)
+        if degrees:
+            return degrees
     by_colour = tables.degrees_by_colour.get(style, {})
     if wine.colour in by_colour:
         return by_colour[wine.colour]

@@ -17,17 +17,22 @@ class WineField:
     in_cellar: bool = False
     """Whether the field is kept with the bottles of a user, and exported with them."""
     is_on_card: bool = False
-    """A card tells it by the sentence `wine_<name>` of `languages/messages.pot`, whose placeholder
-    is `{value}`, or `{count}` if it has a plural. What a card composes of several fields, such as
-    the origin, is in `agent/sommelier/cards.py`."""
+    """Whether a card states the field by a sentence of its own.
+
+    The sentence is `wine_<name>` in `languages/messages.pot`. Its placeholder is `{value}`, or
+    `{count}` if the sentence has a plural. What a card composes of several fields, such as the
+    origin, is in `agent/sommelier/cards.py`.
+    """
     model: str = ""
     """The name of the fact for a model. Without a name, the model does not get the field."""
     unsaid: str | bool | None = None
     """The usual value, which goes without saying. The model does not get it."""
     columns: str = ""
-    """Further names of its column in wine lists, normalised (no accents, lower case) and separated
-    by commas. A column named like the field comes first; of several others, the one with the most
-    readable cells is used."""
+    """Further names of the field's column in wine lists, separated by commas.
+
+    They are normalised: lower case, without accents. A column named like the field comes first. Of
+    several others, the one with the most readable cells is used.
+    """
     has_column: bool = True
     """Whether a wine list may have a column for the field."""
     is_stored: bool = True

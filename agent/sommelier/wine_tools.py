@@ -1,6 +1,6 @@
 """The tools that search and read the catalogue."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Annotated, Any
@@ -125,19 +125,9 @@ def _make_effect(query: WineQuery, result: WineSearchResult) -> SearchEffect:
 def _describe_result(
     result: WineSearchResult, ids_given_to_model: set[str]
 ) -> ToolOutput:
-    """Return a search result for the model, and add its wines to `ids_given_to_model`.
-
-    Of a wine that the model has been given before in this turn, only the id is returned.
-    """
-    records: list[dict[str, Any]] = []
-    for wine in result.wines:
-        has_drawbacks = wine.id in result.unmet_filters
-        if wine.id in ids_given_to_model and not has_drawbacks:
-            record = {"wine_id": wine.id, "facts": KNOWN_FACTS}
-        else:
-            record = wine_record(wine) | _drawbacks(wine, result)
-        records.append(record)
-        ids_given_to_model.add(wine.id)
+    """Return a search result for the model, and add its wines to `ids_given_to_model`."""
+    records = _describe_wines(result, ids_given_to_model)
+    ids_given_to_model.update(wine.id for wine in result.wines)
     content: dict[str, Any] = {"found": result.total, "wines": records}
     if result.relax or not result.wines:
         content["relax"] = dict(result.relax)
@@ -152,6 +142,21 @@ def _describe_result(
             content[key] = [wine_record(wine) for wine in wines]
             sources |= wines_by_id(wines)
     return ToolOutput(content, sources)
+
+
+def _describe_wines(
+    result: WineSearchResult, known_ids: Collection[str]
+) -> list[dict[str, Any]]:
+    """Return the wines of a search result, with only the id of a wine that the model knows."""
+    records: list[dict[str, Any]] = []
+    for wine in result.wines:
+        meets_all_filters = wine.id not in result.unmet_filters
+        if wine.id in known_ids and meets_all_filters:
+            record = {"wine_id": wine.id, "facts": KNOWN_FACTS}
+        else:
+            record = wine_record(wine) | _drawbacks(wine, result)
+        records.append(record)
+    return records
 
 
 def _drawbacks(wine: Wine, result: WineSearchResult) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from agent.engine.contract import Evidence, OutputContract
-from agent.engine.loop import system_prompt
+from agent.engine.loop import write_system_prompt
 from agent.engine.wire import build_response_format
 from tests.doubles.openai_rules import schema_errors
 from tests.parsing import parsed
@@ -78,5 +78,5 @@ def test_a_format_is_asked_for_as_strictly_as_it_can_be(
 def test_choices_of_a_text_are_named_in_the_prompt_and_plain_text_needs_no_schema() -> (
     None
 ):
-    assert '"red"' in system_prompt("Choose.", OutputContract(Colour))
-    assert system_prompt("Talk.", OutputContract(str)) == "Talk."
+    assert '"red"' in write_system_prompt("Choose.", OutputContract(Colour))
+    assert write_system_prompt("Talk.", OutputContract(str)) == "Talk."
