@@ -200,16 +200,16 @@ class Sommelier:
             return await self._reply_to_response(inquiry, run, prompt, response)
         reply = await self._reply_without_model(inquiry, run)
         # Only the first message gets the note, and not if it just says thanks.
-        is_first = not inquiry.history
-        is_thanks = read_request(inquiry.message).is_thanks
-        if is_first and not run.models and not is_thanks:
-            return replace(reply, notes=(translate("no_model"),))
-        return reply
+        if run.models or inquiry.history:
+            return reply
+        if read_request(inquiry.message).is_thanks:
+            return reply
+        return replace(reply, notes=(translate("no_model"),))
 
     async def _reply_to_response(
         self, inquiry: Inquiry, run: Run, prompt: Prompt, response: Response
     ) -> Reply:
-        """Convert a model's response to a reply, after what it says about the user's safety."""
+        """Convert a model's response to a reply, after acting on a concern that it reports."""
         person = get_person(run)
         before = person.safety
         safety = self._hear_concern(inquiry, run, response)
