@@ -23,6 +23,12 @@ MAX_PRICE_FACTOR: Final = 2
 """A wine that should be better costs at most twice the dearest wine shown."""
 SWEETER_STEPS: Final = 2
 """A wine that should be sweeter is at most two steps sweeter: off-dry or medium after dry."""
+SAME_AS_LIGHTER: Final = {"full": "medium_full", "medium_light": "light"}
+"""The bodies that are shown by the same name as a lighter one: "full-bodied" for both.
+
+A wine that should be lighter has another name.
+"""
+SAME_AS_FULLER: Final = {"medium_full": "full", "light": "medium_light"}
 MAX_SENTENCE_CHARS: Final = 60
 """Only the beginning of a message is compared. All sentences of buttons are shorter than this."""
 MAX_UNREAD_WORDS: Final = 2
@@ -98,7 +104,7 @@ def apply_follow_up(
     request: Request, follow_up: FollowUp, shown: Sequence[Wine]
 ) -> Request:
     """Return the request with the filter of a follow-up, compared with wines that were shown."""
-    bodies = [wine.body for wine in shown if wine.body]
+    bodies = [str(wine.body) for wine in shown if wine.body]
     sweetness = [wine.sweetness for wine in shown if wine.sweetness]
     match follow_up:
         case FollowUp.CHEAPER:
@@ -106,8 +112,10 @@ def apply_follow_up(
         case FollowUp.DEARER:
             return _dearer(request, shown)
         case FollowUp.LIGHTER:
+            bodies = [SAME_AS_LIGHTER.get(body, body) for body in bodies]
             return _with_filter(request, "bodies", _lower_steps("bodies", bodies))
         case FollowUp.FULLER:
+            bodies = [SAME_AS_FULLER.get(body, body) for body in bodies]
             return _with_filter(request, "bodies", _higher_steps("bodies", bodies))
         case FollowUp.DRIER:
             drier = _lower_steps("sweetness", sweetness)

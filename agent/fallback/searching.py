@@ -74,9 +74,9 @@ async def search_wines(catalogue: Catalogue, wish: Wish, person: Person) -> Foun
         return found
     query_any_size = query.model_copy(update={"offer": None})
     in_any_size = await _search_relaxed(catalogue, query_any_size, wish, person)
-    # Wines in another size that do not meet the rest either are no better than those found.
-    is_no_better = found.wines and in_any_size.unmet_fields
-    if not in_any_size.wines or is_no_better:
+    # Wines in another size are only better if they meet more of the rest.
+    is_better = len(in_any_size.unmet_fields) < len(found.unmet_fields)
+    if not in_any_size.wines or (found.wines and not is_better):
         return found
     return replace(in_any_size, unmet_fields=(*in_any_size.unmet_fields, "offer"))
 
@@ -86,14 +86,12 @@ async def _search_relaxed(
 ) -> FoundWines:
     """Return the wines of a query. While there are none, make more of its filters soft."""
     found = await _search(catalogue, query, wish, person)
-    if query.like:
-        return replace(found, similar_to=wish.compared[0])
     if not found.wines and query.min_price is not None:
         without_min_price = query.model_copy(update={"min_price": None})
         found = await _search(catalogue, without_min_price, wish, person)
         if found.wines:
             unmet = (*found.unmet_fields, "min_price")
-            return replace(found, unmet_fields=unmet)
+            found = replace(found, unmet_fields=unmet)
     steps = RELAXATION_STEPS
     if wish.follow_ups:
         # Something cheaper than a red is a red, too.
@@ -106,6 +104,8 @@ async def _search_relaxed(
         if hard_fields:
             query = query.model_copy(update={"soft": (*query.soft, *hard_fields)})
             found = await _search(catalogue, query, wish, person)
+    if query.like:
+        return replace(found, similar_to=wish.compared[0])
     return found
 
 

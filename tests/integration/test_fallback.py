@@ -211,6 +211,8 @@ async def test_words_compare_with_the_wines_shown(fallback: Fallback) -> None:
     for wine in wines_of(cheaper):
         assert (wine.price or 0) < (better[0].price or 0)
         assert wine.country == "Italy"
+    similar = await conversation.say("something like the second")
+    assert similar.text.split("\n\n")[1].startswith("These are most like")
     lighter = wines_of(await conversation.say("these are too heavy"))
     assert lighter
     assert all(wine.body in (Body.LIGHT, Body.MEDIUM_LIGHT) for wine in lighter)
