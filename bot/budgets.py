@@ -17,7 +17,7 @@ def build_notes(
 ) -> tuple[str, ...]:
     """Return the notes below the answer of a turn that began with `budget` and used `spent`.
 
-    `lacked_budget` says that rules gave the answer because a budget was used up.
+    If `lacked_budget`, rules gave the answer because a budget was used up.
     """
     if spent.requests >= budget.requests:
         sentence = translate("own_questions_used_up")

@@ -9,7 +9,6 @@ import io
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from operator import add
 from typing import TYPE_CHECKING, Final, Literal
 
 from agent.turn import TurnOutcome
@@ -21,16 +20,20 @@ if TYPE_CHECKING:
 
 PictureFormat = Literal["svg", "png"]
 
+# These three are in inches.
 CHART_WIDTH: Final = 4.2
-"""The width of a chart in inches. The height is in inches, too."""
 CHART_HEIGHT: Final = 2.5
 PADDING: Final = 0.08
+"""The space around a chart."""
 DOTS_PER_INCH: Final = 150
 BAR_WIDTH: Final = 0.7
 """The width of a bar, as a share of the room for a day."""
+MARGIN: Final = 0.6
+"""The distance between the middle of the first or last bar and the edge, in the same unit."""
 HEADROOM: Final = 1.15
 """How much longer an axis is than the highest bar, so that the number above it has room."""
 MAX_CACHED: Final = 16
+"""How many pictures are kept, so that the same week is not drawn twice."""
 MIN_TOP: Final = {"turns": 5, "seconds": 2.0, "cost": 0.01, "ratings": 2}
 """How far the axis of a chart reaches at least, so that a single turn does not fill the chart."""
 OUTCOME_COLOURS: Final[Mapping[TurnOutcome, str]] = {
@@ -91,8 +94,10 @@ def draw(
     from matplotlib.layout_engine import ConstrainedLayoutEngine  # noqa: PLC0415 - slow
 
     rows = len(CHARTS) // columns
+    width = CHART_WIDTH * columns
+    height = CHART_HEIGHT * rows
     figure = Figure(
-        (CHART_WIDTH * columns, CHART_HEIGHT * rows),
+        (width, height),
         DOTS_PER_INCH,
         facecolor=theme.paper,
         layout=ConstrainedLayoutEngine(w_pad=PADDING, h_pad=PADDING),
@@ -118,7 +123,9 @@ def _finish(axes: "Axes", week: WeekStatistics, theme: Theme) -> None:
     axes.tick_params(axis="x", length=0)
     axes.tick_params(axis="y", labelsize=9, labelcolor=theme.ink, length=0)
     axes.set_facecolor(theme.paper)
-    axes.set_xlim(-0.6, len(days) - 0.4)
+    # The bars stand at 0, 1, 2 and so on. There is a little room beside the first and the last one.
+    last_position = len(days) - 1
+    axes.set_xlim(-MARGIN, last_position + MARGIN)
     axes.set_axisbelow(True)
     axes.grid(axis="y", color=theme.faint, linewidth=0.5)
     axes.locator_params(axis="y", nbins=4)
@@ -127,18 +134,23 @@ def _finish(axes: "Axes", week: WeekStatistics, theme: Theme) -> None:
     axes.axhline(0, color=theme.faint, linewidth=1)
     _, labels = axes.get_legend_handles_labels()
     if labels:
-        axes.legend(
-            loc="lower right",
-            bbox_to_anchor=(1.0, 1.0),
-            ncols=4,
-            frameon=False,
-            fontsize=8,
-            labelcolor=theme.ink,
-            handlelength=0.8,
-            handleheight=0.8,
-            columnspacing=0.8,
-            borderaxespad=0.2,
-        )
+        _add_legend(axes, theme)
+
+
+def _add_legend(axes: "Axes", theme: Theme) -> None:
+    """Explain the colours of a chart, in small type to the right of its title."""
+    axes.legend(
+        loc="lower right",
+        bbox_to_anchor=(1.0, 1.0),
+        ncols=4,
+        frameon=False,
+        fontsize=8,
+        labelcolor=theme.ink,
+        handlelength=0.8,
+        handleheight=0.8,
+        columnspacing=0.8,
+        borderaxespad=0.2,
+    )
 
 
 def _draw_turns(axes: "Axes", days: Sequence[TurnStatistics], theme: Theme) -> None:
@@ -157,7 +169,8 @@ def _draw_turns(axes: "Axes", days: Sequence[TurnStatistics], theme: Theme) -> N
             color=colour,
             label=outcome,
         )
-        heights = list(map(add, heights, counts))
+        # The next outcome stands on top of this one.
+        heights = [low + count for low, count in zip(heights, counts, strict=True)]
     for position, total in enumerate(heights):
         _label(axes, position, total, f"{total:,}", theme)
     _set_top(axes, [*heights, MIN_TOP["turns"]])

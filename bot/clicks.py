@@ -16,23 +16,30 @@ from agent.sommelier.wine import Wine
 
 CLICK_PATH: Final = "/go"
 SIGNATURE_DIGITS: Final = 16
+"""Enough digits that nobody can guess a signature, and few enough for a short address."""
 
 
 @dataclass(frozen=True, slots=True)
 class CountedLinks:
-    """Makes and checks addresses below `base_url`, this server's public one, signed with `key`."""
+    """Makes and checks signed addresses of this server."""
 
     base_url: str
+    """The public address of this server."""
     key: SecretStr
+    """The secret with which addresses are signed."""
 
     def address_of(self, wine: Wine) -> str:
         """Return the address that leads on to the page of a wine."""
-        return f"{self.base_url}{CLICK_PATH}/{wine.id}/{self._sign(wine.id)}"
+        signature = self._sign(wine.id)
+        return f"{self.base_url}{CLICK_PATH}/{wine.id}/{signature}"
 
     def is_signed(self, wine_id: str, signature: str) -> bool:
         """Return whether the bot has made the address with this id and signature."""
-        return hmac.compare_digest(signature.encode(), self._sign(wine_id).encode())
+        expected = self._sign(wine_id)
+        return hmac.compare_digest(signature.encode(), expected.encode())
 
     def _sign(self, wine_id: str) -> str:
+        """Return the signature of an id."""
         key = self.key.get_secret_value().encode()
-        return hmac.digest(key, wine_id.encode(), "sha256").hex()[:SIGNATURE_DIGITS]
+        digest = hmac.digest(key, wine_id.encode(), "sha256")
+        return digest.hex()[:SIGNATURE_DIGITS]

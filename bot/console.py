@@ -37,7 +37,7 @@ from db.changes.forgetting import ForgetMemory
 
 QUIT_COMMANDS: Final = ("/quit", "/exit")
 LOOK_UPS: Final = {f"/{name}": name for name in get_args(look_ups.CommandName)}
-
+"""The names of look-ups by their commands, such as "/ask"."""
 MESSAGE_NAMES: Final = {
     "/start": "greeting",
     "/stop": "nothing_to_stop",
@@ -58,6 +58,7 @@ STYLES: Final = {
 }
 """The styles of a terminal for the tags of Telegram's HTML."""
 DRAFT_INTERVAL_SECONDS: Final = 0.1
+"""The time between two checks for a new draft."""
 DRAFT_MARGIN_LINES: Final = 4
 """How many lines of the terminal a draft leaves free."""
 
@@ -75,8 +76,12 @@ def chat(settings: Settings) -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
     language = _read_language()
-    set_app_language(language.partition(".")[0])
-    console = Console(highlight=False) if is_terminal() else None
+    # The encoding behind the dot is no part of the language.
+    language_code, _, _ = language.partition(".")
+    set_app_language(language_code)
+    console: Console | None = None
+    if is_terminal():
+        console = Console(highlight=False)
     exits = (KeyboardInterrupt, asyncio.CancelledError, EOFError)
     with use_language(language), contextlib.suppress(*exits):
         asyncio.run(_run_chat(settings, console))
@@ -125,9 +130,9 @@ def _greet_and_read_lines(console: Console | None) -> Iterator[str]:
         with contextlib.suppress(ImportError):
             import readline  # noqa: F401, PLC0415 - the import makes `input` editable
         console.print("", to_rich_text(translate("greeting")), "", sep="\n")
-        # The iterator is endless, because `input` never returns None.
-        lines = iter(lambda: input(translate("terminal_prompt")), None)
+        lines = _prompt_for_lines()
     for text in lines:
+        # A file may begin with a byte order mark.
         line = text.strip("\ufeff\r\n\t ")
         if line in QUIT_COMMANDS:
             return
@@ -135,15 +140,19 @@ def _greet_and_read_lines(console: Console | None) -> Iterator[str]:
             yield line
 
 
-class TerminalConversation:
-    """The conversation of one user. Without a `console`, only plain answers are printed.
+def _prompt_for_lines() -> Iterator[str]:
+    """Yield the lines that the user types at a terminal. After Ctrl-D, raise EOFError."""
+    while True:
+        yield input(translate("terminal_prompt"))
 
-    `id` is the id of both the user and the chat. Ids in Telegram have at most 52 bits. This one is
-    larger, so that it is never that of a conversation in Telegram.
-    """
+
+class TerminalConversation:
+    """The conversation of one user. Without a `console`, only plain answers are printed."""
 
     def __init__(self, core: Core, console: Console | None) -> None:
+        # Ids in Telegram have at most 52 bits, so this one is never that of a conversation there.
         self.id = (1 << 52) + os.getpid()
+        """The id of both the user and the chat."""
         self.console = console
         self.core = core
         self.resources = core.resources
@@ -160,28 +169,41 @@ class TerminalConversation:
             return
         if command in LOOK_UPS:
             name = LOOK_UPS[command]
-            look_up = look_ups.parse_look_up(name, arguments, self.resources)
-            if isinstance(look_up, look_ups.LookUp):
+            look_up_or_usage = look_ups.parse_look_up(name, arguments, self.resources)
+            if isinstance(look_up_or_usage, look_ups.LookUp):
+                look_up = look_up_or_usage
                 question = Question(text=look_up.history_text, kind=name)
                 await self._run_turn(question, look_up.make_reply)
                 return
-            usage = look_up
-            text = usage
+            text = look_up_or_usage
         elif command == "/new":
             text = await self._forget_conversation()
         elif command == "/help":
-            numbers = self.resources.help.first_lines()
-            numbers_text = translate("help_numbers", numbers=numbers)
-            text = f"{translate('help')}\n\n{numbers_text}"
+            text = self._describe_help()
         else:
             text = translate(MESSAGE_NAMES.get(command, "unknown_command"))
-        # A command may tell of a crisis, too. Help is offered after it has run, because /new
-        # would forget the stored crisis.
+        # The text of a command may be about a crisis, too. Help is offered after the command has
+        # run, because /new would forget the stored crisis.
+        help_reply = await self._offer_help(line)
+        if help_reply is not None:
+            text = help_reply.full_text
+        self._print(text)
+
+    def _describe_help(self) -> str:
+        """Return the answer to /help: the commands, and numbers to call."""
+        commands = translate("help")
+        numbers = self.resources.help.first_lines()
+        numbers_text = translate("help_numbers", numbers=numbers)
+        return f"{commands}\n\n{numbers_text}"
+
+    async def _offer_help(self, line: str) -> Reply | None:
+        """Return a reply with help if a line is about a crisis, or None. Store its turn."""
         turn = self._open_turn()
-        help_reply = await self.runner.offer_help(turn, Question(text=line))
+        reply = await self.runner.offer_help(turn, Question(text=line))
+        # Nothing will be sent, so the turn runs no more.
         turn.on_delivery(Delivery())
         await self.commits.save(turn.complete_commit())
-        self._print(help_reply.full_text if help_reply else text)
+        return reply
 
     async def _forget_conversation(self) -> str:
         """Delete the conversation, and return the sentence that confirms it."""
@@ -195,7 +217,7 @@ class TerminalConversation:
         return translate("forgotten")
 
     async def _answer_message(self, message: str) -> None:
-        """Print the answer. Then make those of the proposed tool calls to which the user agrees.
+        """Print the answer to a message. Then make the proposed tool calls that the user accepts.
 
         The answer itself lists the proposed calls.
         """
@@ -222,9 +244,12 @@ class TerminalConversation:
         await self._run_turn(Question(text=title), run_tool)
 
     def _open_turn(self) -> Turn:
-        name = f"terminal {self.id}"
+        trace_name = f"terminal {self.id}"
         return Turn(
-            chat_id=self.id, user_id=self.id, trace_session=name, trace_user=name
+            chat_id=self.id,
+            user_id=self.id,
+            trace_session=trace_name,
+            trace_user=trace_name,
         )
 
     async def _run_turn(
@@ -234,15 +259,8 @@ class TerminalConversation:
 
         The first Ctrl-C stops the answer, the second one cancels the conversation.
         """
-        loop = asyncio.get_running_loop()
-        task = asyncio.current_task()
         turn = self._open_turn()
         draft = CurrentDraft(describe_progress)
-
-        def handle_ctrl_c() -> None:
-            if turn.stop.is_requested and task:
-                task.cancel()
-            turn.stop.request()
 
         async def show_draft() -> None:
             if self.console:
@@ -251,14 +269,11 @@ class TerminalConversation:
         async def reply_with_draft(run: Run) -> Reply:
             return await make_reply(replace(run, draft=draft))
 
-        loop.add_signal_handler(signal.SIGINT, handle_ctrl_c)
-        try:
+        with _stop_at_ctrl_c(turn):
             async with in_background(show_draft):
                 reply = await self.runner.run_and_commit(
                     turn, question, reply_with_draft
                 )
-        finally:
-            loop.remove_signal_handler(signal.SIGINT)
         self._print(reply.full_text)
         return reply.proposals
 
@@ -277,6 +292,24 @@ class TerminalConversation:
         await self.commits.save(turn.complete_commit())
 
 
+@contextlib.contextmanager
+def _stop_at_ctrl_c(turn: Turn) -> Iterator[None]:
+    """Stop a turn at the first Ctrl-C in the block. Cancel the current task at the second one."""
+    loop = asyncio.get_running_loop()
+    task = asyncio.current_task()
+
+    def handle_ctrl_c() -> None:
+        if turn.stop.is_requested and task:
+            task.cancel()
+        turn.stop.request()
+
+    loop.add_signal_handler(signal.SIGINT, handle_ctrl_c)
+    try:
+        yield
+    finally:
+        loop.remove_signal_handler(signal.SIGINT)
+
+
 async def _show_draft(draft: CurrentDraft, console: Console) -> None:
     """Show the draft of an answer until cancelled. Then erase it."""
     thinking = Text(translate("terminal_thinking"), "dim")
@@ -286,7 +319,8 @@ async def _show_draft(draft: CurrentDraft, console: Console) -> None:
         async for text in draft.changes(forever, DRAFT_INTERVAL_SECONDS):
             max_lines = max(1, console.height - DRAFT_MARGIN_LINES)
             lines = to_rich_text(text).wrap(console, console.width)
-            shown = Text("\n").join([*lines[-max_lines:], thinking])
+            last_lines = lines[-max_lines:]
+            shown = Text("\n").join([*last_lines, thinking])
             live.update(shown, refresh=True)
 
 

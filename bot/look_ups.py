@@ -33,6 +33,7 @@ MAX_PLACES: Final = 10
 MAX_SNIPPET_CHARS: Final = 200
 MAX_TOOL_RESULT_CHARS: Final = 1_500
 MAX_CATEGORY_WORDS: Final = 6
+"""No name of a category has more words."""
 REFINE_FLAG: Final = pattern(r"(?i)(?:\A|\s)(?:--|[—–])refine(?:\s|\Z)")
 """The flag `--refine`. Phones turn `--` into a dash."""
 PREPOSITION: Final = pattern(
@@ -45,13 +46,12 @@ CommandName = Literal["ask", "quotes", "find"]
 
 
 class LookUp(NamedTuple):
-    """A look-up with valid arguments.
-
-    `history_text` is stored in the conversation as the user's message. `make_reply` runs it.
-    """
+    """A look-up with valid arguments."""
 
     history_text: str
+    """What is stored in the conversation as the user's message."""
     make_reply: ReplyFunction
+    """Runs the look-up."""
 
 
 def parse_look_up(
@@ -160,17 +160,18 @@ async def run_proposal(proposal: Proposal, run: Run, servers: McpServers) -> Rep
     tool = servers.get_tool_without_confirmation(proposal.tool_name)
     if tool is None:
         return Reply(text=translate("tool_down", tool=name), outcome="failed")
+    # The id tells a model which of its calls a result answers. No model reads this result.
     call = ToolCall(
         id="approved", name=proposal.tool_name, arguments=proposal.arguments
     )
     result = await Toolbox([tool]).call(call, run)
-    text = result.text.removeprefix(ERROR_PREFIX)
-    text = escape(truncate_at_boundary(text, MAX_TOOL_RESULT_CHARS))
+    result_text = result.text.removeprefix(ERROR_PREFIX)
+    shown = escape(truncate_at_boundary(result_text, MAX_TOOL_RESULT_CHARS))
     if result.error_type is not None:
         heading = translate("tool_failed", tool=name)
-        return Reply(text=f"{heading}\n\n{text}", outcome="failed")
+        return Reply(text=f"{heading}\n\n{shown}", outcome="failed")
     heading = translate("tool_done", tool=name)
-    return Reply(text=f"{heading}\n\n{text}")
+    return Reply(text=f"{heading}\n\n{shown}")
 
 
 async def run_ask(
@@ -186,8 +187,9 @@ async def run_ask(
     answer = await answer_question(
         question, documents=resources.documents, run=run, refine=refine
     )
-    passages = [citation.passage for citation in answer.citations]
-    chars = len(answer.footnoted) + sum(map(len, passages))
+    chars = len(answer.footnoted)
+    for citation in answer.citations:
+        chars += len(citation.passage)
     rendered = await in_thread_if_long(chars, render_answer, answer)
     is_answered = answer.enough_information or answer.outcome == "refused"
     return await _make_reply(answer, [rendered], resources, is_answered=is_answered)
@@ -301,12 +303,14 @@ def render_places(places: Places) -> list[str]:
     If no places were found, return only the second one.
     """
     category = get_category_label(places.queries.category)
-    heading = f"**{category} · {_escape_line(places.queries.place)}**"
+    place_name = _escape_line(places.queries.place)
+    heading = f"**{category} · {place_name}**"
     introduction = places.note or translate("searches")
-    searches: list[str] = []
+    links: list[str] = []
     for number, link in enumerate(places.links, start=1):
-        searches.append(f"{number}. {format_link(link.url)}")
-    searches_text = introduction + "\n\n" + "\n".join(searches)
+        links.append(f"{number}. {format_link(link.url)}")
+    listed_links = "\n".join(links)
+    searches_text = f"{introduction}\n\n{listed_links}"
     if not places.results:
         return [f"{heading}\n\n{searches_text}"]
     query_count = len(places.queries.queries)
@@ -318,10 +322,12 @@ def render_places(places: Places) -> list[str]:
 
 def _render_place(number: int, place: Place, *, query_count: int) -> str:
     """Return a place in Markdown, with its page and how many of the queries have found it."""
+    title = _escape_line(place.title)
+    link = format_link(place.url)
     one_line = " ".join(place.snippet.split())
     snippet = truncate_at_boundary(one_line, MAX_SNIPPET_CHARS)
     lines = [
-        f"{number}. {_escape_line(place.title)} · {format_link(place.url)}",
+        f"{number}. {title} · {link}",
         escape(snippet),
         translate("found_by", found=len(place.queries), all=query_count),
     ]
@@ -336,8 +342,11 @@ def get_category_label(category: str) -> str:
 
 def _to_blockquote(text: str, marker: str = ">") -> str:
     """Return a text, escaped, as a quote. With the marker `**>`, the quote is folded."""
-    lines = text.strip().splitlines()
-    return "\n".join(f"{marker} {escape(line)}" for line in lines if line.strip())
+    quoted = []
+    for line in text.splitlines():
+        if line.strip():
+            quoted.append(f"{marker} {escape(line)}")
+    return "\n".join(quoted)
 
 
 def _escape_line(text: str) -> str:

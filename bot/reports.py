@@ -16,28 +16,35 @@ from db.traces import to_datetime
 
 EMPTY_VALUES: Final[tuple[object, ...]] = (None, "", [], {})
 MAX_VALUE_LINES: Final = 3
+"""How many lines of an input or output are shown, unless all are wanted."""
 MAX_VALUE_CHARS: Final = 160
+"""How many characters of such a line are shown."""
 CLICK_WEEKS: Final = 4
 """For how many weeks the presses of link buttons are shown, this week included."""
+# Tables are at most 33 characters wide, because a phone shows no longer lines of code.
 CLICKED_CHARS: Final = 26
+"""The width of the names of wines in a table."""
 
 
 def statistics_rows(columns: Sequence[TurnStatistics]) -> list[tuple[str, list[str]]]:
     """Return the rows of a table with a column for each period: a name and its values."""
-    described = [_describe(statistics) for statistics in columns]
+    described_columns = [_describe(statistics) for statistics in columns]
+    names = described_columns[0].keys()
     rows: list[tuple[str, list[str]]] = []
-    for name in described[0]:
-        rows.append((name, [column[name] for column in described]))
+    for name in names:
+        values = [column[name] for column in described_columns]
+        rows.append((name, values))
     return rows
 
 
 def statistics_table(week: WeekStatistics) -> str:
     """Return a table of the last day and of all days together, at most 33 characters wide."""
+    all_days = f"{len(week.by_day)} days"
+    heading = ("", ["today", all_days])
     rows = statistics_rows([week.by_day[-1], week.total])
-    rows.insert(0, ("", ["today", f"{len(week.by_day)} days"]))
     lines: list[str] = []
-    for name, (last, total) in rows:
-        line = f"{name:<13}{last:>10}{total:>10}"
+    for name, (last_value, total_value) in [heading, *rows]:
+        line = f"{name:<13}{last_value:>10}{total_value:>10}"
         lines.append(line.rstrip())
     return "\n".join(lines)
 
@@ -52,8 +59,10 @@ def clicks_table(clicks: Sequence[ClickCount], wines: Sequence[Wine]) -> str:
     labels = {wine.id: wine.label for wine in wines}
     lines = [f"opened pages, {CLICK_WEEKS} weeks"]
     for click in clicks:
+        # A wine that is no longer in the catalogue has only its id.
         label = labels.get(click.wine_id, click.wine_id)
-        lines.append(f"{click.presses:>5}  {clip(label, CLICKED_CHARS)}")
+        shown_label = clip(label, CLICKED_CHARS)
+        lines.append(f"{click.presses:>5}  {shown_label}")
     return "\n".join(lines)
 
 
@@ -61,9 +70,11 @@ def _describe(statistics: TurnStatistics) -> dict[str, str]:
     """Return the numbers as texts, by the names that admins read."""
 
     def with_share(count: int) -> str:
+        """Return a number of turns with its share of all turns: `3  12%`."""
         if not statistics.turns:
             return "0"
-        return f"{count} {count / statistics.turns:4.0%}"
+        share = count / statistics.turns
+        return f"{count} {share:4.0%}"
 
     return {
         "people": f"{statistics.people:,}",
@@ -85,11 +96,16 @@ def trace_text(trace: TraceRecord, *, full: bool = False) -> str:
 
     Inputs and outputs are truncated unless `full`. The text has no control characters.
     """
-    when = f"{to_datetime(trace.root.started_ns):%Y-%m-%d %H:%M:%S} UTC"
-    lines = [
-        f"trace {trace.trace_id} · {when} · session {trace.session} · user {trace.user}"
+    started_at = to_datetime(trace.root.started_ns)
+    facts = [
+        f"trace {trace.trace_id}",
+        f"{started_at:%Y-%m-%d %H:%M:%S} UTC",
+        f"session {trace.session}",
+        f"user {trace.user}",
     ]
-    lines += map(_score_line, trace.scores.values())
+    lines = [" · ".join(facts)]
+    for score in trace.scores.values():
+        lines.append(_score_line(score))
     children_by_id: dict[str | None, list[SpanRecord]] = defaultdict(list)
     for span in trace.spans:
         children_by_id[span.parent_id].append(span)
@@ -103,7 +119,8 @@ def trace_text(trace: TraceRecord, *, full: bool = False) -> str:
             add_lines(child, f"{indent}│ ")
 
     add_lines(trace.root, "")
-    return "\n".join(map(to_one_line, lines))
+    # A line of a trace may contain line breaks and other control characters.
+    return "\n".join(to_one_line(line) for line in lines)
 
 
 def cost_text(cost_usd: float) -> str:
@@ -132,15 +149,16 @@ def _span_lines(span: SpanRecord, *, full: bool) -> Iterator[str]:
     metadata = []
     for key, value in span.metadata.items():
         if value not in EMPTY_VALUES:
-            metadata.append(clip(f"{key}={_to_text(value)}", MAX_VALUE_CHARS))
+            entry = f"{key}={_to_text(value)}"
+            metadata.append(clip(entry, MAX_VALUE_CHARS))
     if metadata:
         yield " · ".join(metadata)
-    for margin, value in (("in ", span.input), ("out", span.output)):
-        lines = value_lines(value, full=full)
-        if lines:
-            yield f"{margin} {lines[0]}"
-        for line in lines[1:]:
-            yield f"    {line}"
+    for name, value in (("in  ", span.input), ("out ", span.output)):
+        margin = name
+        for line in value_lines(value, full=full):
+            yield f"{margin}{line}"
+            # Only the first line begins with the name.
+            margin = "    "
 
 
 def _span_facts(span: SpanRecord) -> Iterator[str]:
@@ -175,24 +193,25 @@ def _prompt_text(prompt: PromptRef) -> str:
 def value_lines(value: object, *, full: bool = False) -> list[str]:
     """Return the lines of an input or an output, which is a value of JSON or a list of messages.
 
-    Unless `full`, return only the first lines. Of a list of messages, these are the first lines of
-    the last message.
+    Unless `full`, return only the first lines of the value, or of the last message in the list.
     """
     if value in EMPTY_VALUES:
         return []
-    parts = [_to_text(value)]
-    if isinstance(value, list) and all(map(_is_message, value)):
-        parts = [_format_message(message) for message in value]
+    texts = [_to_text(value)]
+    if isinstance(value, list) and all(_is_message(item) for item in value):
+        texts = [_format_message(message) for message in value]
     if full:
-        return "\n".join(parts).splitlines()
+        return "\n".join(texts).splitlines()
+    *earlier, last = texts
+    lines = last.splitlines()
     shown: list[str] = []
-    if len(parts) > 1:
-        shown.append(f"… {len(parts) - 1} earlier")
-    lines = parts[-1].splitlines()
+    if earlier:
+        shown.append(f"… {len(earlier)} earlier")
     for line in lines[:MAX_VALUE_LINES]:
         shown.append(clip(line, MAX_VALUE_CHARS))
-    if len(lines) > MAX_VALUE_LINES:
-        shown.append(f"… {len(lines) - MAX_VALUE_LINES} more lines")
+    omitted_count = len(lines) - MAX_VALUE_LINES
+    if omitted_count > 0:
+        shown.append(f"… {omitted_count} more lines")
     return shown
 
 
@@ -201,7 +220,9 @@ def _is_message(item: object) -> bool:
 
 
 def _format_message(message: Mapping[str, Any]) -> str:
-    text = f"{message['role']}: {_to_text(message.get('content'))}"
+    role = message["role"]
+    content = _to_text(message.get("content"))
+    text = f"{role}: {content}"
     calls = message.get("tool_calls")
     if calls:
         text += f" {_to_text(calls)}"

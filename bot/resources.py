@@ -21,7 +21,7 @@ from agent.documents.shop import offer_staff_tool
 from agent.engine.llm import LLMService
 from agent.engine.messages import LLMResponse, ResponseMode, TokenUsage
 from agent.engine.models import assume_price, find_price
-from agent.engine.run import Limits, Prompt, Run, Usage
+from agent.engine.run import Limits, Price, Prompt, Run, Usage
 from agent.engine.tools import Tool
 from agent.engine.wire import Dialect
 from agent.fallback.answering import Fallback
@@ -173,11 +173,12 @@ async def open_resources(settings: Settings) -> AsyncIterator[Resources]:
         for model in (*models, *special_models.values()):
             stack.push_async_callback(run_shutdown_step, "the model", model.close)
         prompts = await stack.enter_async_context(open_prompts(settings))
+        run = run_of(settings, prompts, models, special_models)
         yield Resources(
             sessions=sessions,
             repositories=Repositories(sessions),
             documents=documents,
-            run=run_of(settings, prompts, models, special_models),
+            run=run,
             shop_name=settings.shop_name,
             has_staff=settings.staff_chat_id is not None,
             finds_places=settings.enable_find,
@@ -217,9 +218,8 @@ def budgets_of(
 @asynccontextmanager
 async def open_engine(settings: Settings) -> AsyncIterator[AsyncEngine]:
     """Open the database without upgrading it, and close it at the end of the block."""
-    engine = create_engine(
-        settings.database_url.get_secret_value(), settings.database_pool_size
-    )
+    url = settings.database_url.get_secret_value()
+    engine = create_engine(url, settings.database_pool_size)
     try:
         yield engine
     finally:
@@ -252,7 +252,7 @@ async def open_database(settings: Settings) -> AsyncIterator[Sessions]:
 
 @asynccontextmanager
 async def open_embedder(settings: Settings) -> AsyncIterator[Embedder | None]:
-    """Yield the embedding model, or None if none is configured."""
+    """Open the embedding model for the block. Yield None if none is configured."""
     async with httpx2.AsyncClient() as http:
         yield embedder_of(settings, http)
 
@@ -267,14 +267,15 @@ def models_of(settings: Settings) -> tuple[list[LLMService], dict[str, LLMServic
     if settings.server is not None:
         for name in (settings.llm_model, *settings.llm_fallback_models):
             models.append(model_of(settings, name))
-    if settings.server is not None and settings.quotes_model:
+    quotes_name = settings.quotes_model
+    if settings.server is not None and quotes_name:
         # The model of quotes may be a cheap one. Cheap models leave out fields unless the schema is
         # enforced.
-        name = settings.quotes_model
-        special["quotes"] = model_of(settings, name, mode="json_schema")
-    if settings.vision_model and settings.second_server:
-        name = settings.vision_model
-        special[VISION] = model_of(settings, name, settings.second_server)
+        special["quotes"] = model_of(settings, quotes_name, mode="json_schema")
+    vision_name = settings.vision_model
+    vision_server = settings.second_server
+    if vision_name and vision_server:
+        special[VISION] = model_of(settings, vision_name, vision_server)
     return models, special
 
 
@@ -306,14 +307,7 @@ def run_of(
     `special` are the models for single tasks, by the task.
     """
     prices = settings.llm_prices
-    for model in models:
-        # A price is found for a response, so this one stands for those of the model.
-        sample_response = LLMResponse(
-            model=model.model, usage=TokenUsage(1), base_url=model.base_url
-        )
-        if find_price(sample_response, prices) is None:
-            # The price is not needed yet. The call warns the owner at the start that it is assumed.
-            assume_price(sample_response)
+    _warn_of_assumed_prices(models, prices)
     limits = Limits(
         structured_output_max_retries=settings.structured_output_max_retries,
         cost_usd=settings.turn_max_cost_usd,
@@ -321,6 +315,20 @@ def run_of(
     )
     deps = Deps(prompts=prompts, models=special or {})
     return Run(models, limits=limits, usage=Usage(prices=prices), deps=deps)
+
+
+def _warn_of_assumed_prices(
+    models: Sequence[LLMService], prices: Mapping[str, Price]
+) -> None:
+    """Warn the owner at the start of each model with a price that is not known."""
+    for model in models:
+        # A price is found for a response, so this one stands for those of the model.
+        sample_response = LLMResponse(
+            model=model.model, usage=TokenUsage(1), base_url=model.base_url
+        )
+        if find_price(sample_response, prices) is None:
+            # This call logs the warning. The price itself is not needed yet.
+            assume_price(sample_response)
 
 
 def embedder_of(settings: Settings, http: httpx2.AsyncClient) -> Embedder | None:

@@ -138,7 +138,7 @@ class TurnRunner:
         turn.end(question, reply, turn.earlier_trace, in_history=False)
 
     def give_up(self, turn: Turn, question: Question, error: str) -> None:
-        """End a turn that is not tried again: tell the user, and trace the error."""
+        """End a turn that is not tried again. Tell the user that, and trace the error."""
         reply = Reply(
             text=translate("set_aside"),
             outcome="failed",
@@ -153,12 +153,13 @@ class TurnRunner:
         self._watch_delivery(turn, root)
 
     async def offer_help(self, turn: Turn, question: Question) -> Reply | None:
-        """Reply with help if a message tells of a crisis or asks for numbers to call.
+        """Reply with help if a message is about a crisis, or asks for numbers to call.
 
         Return the reply, or None for any other message. This is for messages that no model answers.
         """
         state = read_safety_state(question.text)
-        if not (state.is_crisis or state.asks_for_numbers):
+        needs_help = state.is_crisis or state.asks_for_numbers
+        if not needs_help:
             return None
 
         # The safety rules reply with help, and never call this.
@@ -208,19 +209,25 @@ class TurnRunner:
             if lacked_budget:
                 reply = _as_fallback_for_budget(reply)
             # Only a chat can show the button that undoes a change.
-            undo_id = turn.id if turn.to is not None else 0
+            undo_id = 0
+            if turn.to is not None:
+                undo_id = turn.id
             reply = with_change_notes(reply, person, question.text, undo_id)
-            if self.budgets is not None:
-                notes = build_notes(
-                    budget,
-                    run.usage.billed,
-                    self.budgets.now(),
-                    lacked_budget=lacked_budget,
-                )
-                reply = replace(reply, notes=(*reply.notes, *notes))
+            reply = self._with_budget_notes(reply, run, budget, lacked_budget)
             reply = replace(reply, billed=run.usage.billed, seconds=turn.seconds)
             record_turn(run.span, reply)
             return question, reply
+
+    def _with_budget_notes(
+        self, reply: Reply, run: Run, budget: RemainingBudget, lacked_budget: bool
+    ) -> Reply:
+        """Return a reply with a note if the turn has used up a budget."""
+        if self.budgets is None:
+            return reply
+        now = self.budgets.now()
+        billed = run.usage.billed
+        notes = build_notes(budget, billed, now, lacked_budget=lacked_budget)
+        return replace(reply, notes=(*reply.notes, *notes))
 
     def _run_within(
         self,
@@ -250,14 +257,17 @@ class TurnRunner:
             question.text, turn.chat_id, turn.user_id, root
         )
         self._remember_concerns(turn, state)
-        owner_id = turn.user_id if turn.has_memory else 0
+        # With the id 0, no memory is read.
+        owner_id = 0
+        if turn.has_memory:
+            owner_id = turn.user_id
         person = await self.safety.read_person(
             turn.chat_id, owner_id, state, turn.facts
         )
         if turn.taken_back_change is not None:
             person = apply_change(person, turn.taken_back_change.inverse)
         if root.trace is not None and turn.facts is None:
-            # Elsewhere than in Telegram, only now is it known what the user allows in traces.
+            # Outside Telegram, the facts were not read when the trace was opened.
             root.trace.is_hidden = hides_words(person.facts)
         return person
 
@@ -270,11 +280,13 @@ class TurnRunner:
 
     def _lacked_budget(self, run: Run, budget: RemainingBudget, reply: Reply) -> bool:
         """Return whether rules gave the answer only because the budget is used up."""
-        if not self.base_run.models or not budget.is_used_up(run.usage.billed):
+        has_models = bool(self.base_run.models)
+        if not has_models or not budget.is_used_up(run.usage.billed):
             return False
         if reply.outcome == "fallback":
             return True
-        # If the run has had no models from the start, a reply by rules has this outcome.
+        # If the budget was used up before the turn, the run has no models. Then a reply by rules
+        # has this outcome.
         return not run.models and reply.outcome == "answered"
 
 

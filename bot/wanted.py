@@ -25,33 +25,40 @@ REASONS: Final[Mapping[str, str]] = {
 }
 """How an admin reads a reason. A reason that is not here is one that a guest gave for a 👎."""
 OTHER: Final = "(other words, or none kept)"
-"""Stands for the words of wishes that share none, or whose words are not kept."""
+"""Stands for the words of wishes that share none, and of wishes without kept words."""
 MAX_SHARED_WORDS: Final = 3
 MAX_LINES: Final = 5
+"""How many groups an admin reads in a message."""
 MAX_WORDS_CHARS: Final = 200
 CSV_COLUMNS: Final = ("week", "about", "at", "why", "words", "comment", "trace")
 
 
 @dataclass(frozen=True, slots=True)
 class WishGroup:
-    """Wishes about the same thing. `about` has words that all of them share."""
+    """Wishes about the same thing."""
 
     about: str
+    """Words that all of the wishes share, or `OTHER`."""
     wishes: tuple[UnmetWish, ...]
 
     @property
     def reasons(self) -> str:
         """Return why the wishes were not met, the most frequent reason first."""
-        counts = Counter[str]()
+        counts: Counter[str] = Counter()
         for wish in self.wishes:
             counts.update(wish.reasons)
-        reasons = [describe_reason(reason) for reason, _ in counts.most_common()]
+        reasons = []
+        for reason, _ in counts.most_common():
+            reasons.append(describe_reason(reason))
         return ", ".join(reasons)
 
 
 def describe_reason(reason: str) -> str:
     """Return a reason as admins read it."""
-    return REASONS.get(reason) or f"👎 {reason.replace('_', ' ')}"
+    if reason in REASONS:
+        return REASONS[reason]
+    words = reason.replace("_", " ")
+    return f"👎 {words}"
 
 
 def group_wishes(wishes: Sequence[UnmetWish]) -> list[WishGroup]:
@@ -59,20 +66,21 @@ def group_wishes(wishes: Sequence[UnmetWish]) -> list[WishGroup]:
 
     A wish belongs to the group of the word in it that most wishes have.
     """
-    words_by_wish = [_find_telling_words(wish.words) for wish in wishes]
-    counts = Counter[str]()
+    words_by_wish = [_find_subject_words(wish.words) for wish in wishes]
+    counts: Counter[str] = Counter()
     for words in words_by_wish:
         counts.update(words.keys())
-    indices_by_stem = defaultdict[str, list[int]](list)
-    for index, words in enumerate(words_by_wish):
+    wishes_by_stem: defaultdict[str, list[UnmetWish]] = defaultdict(list)
+    words_by_stem: defaultdict[str, list[Mapping[str, str]]] = defaultdict(list)
+    for wish, words in zip(wishes, words_by_wish, strict=True):
         # The order decides between equally frequent words, so all wishes choose the same one.
         stems = sorted(words, reverse=True)
         most_frequent = max(stems, key=lambda stemmed: counts[stemmed], default="")
-        indices_by_stem[most_frequent].append(index)
+        wishes_by_stem[most_frequent].append(wish)
+        words_by_stem[most_frequent].append(words)
     groups: list[WishGroup] = []
-    for indices in indices_by_stem.values():
-        about = _name_shared_words([words_by_wish[index] for index in indices])
-        members = [wishes[index] for index in indices]
+    for stemmed, members in wishes_by_stem.items():
+        about = _name_shared_words(words_by_stem[stemmed])
         groups.append(WishGroup(about, tuple(members)))
     groups.sort(key=lambda group: len(group.wishes), reverse=True)
     # The group of other wishes comes last, whatever its size.
@@ -82,15 +90,16 @@ def group_wishes(wishes: Sequence[UnmetWish]) -> list[WishGroup]:
 
 def _name_shared_words(words_by_wish: Sequence[Mapping[str, str]]) -> str:
     """Return the first words that all wishes of a group share, as the first wish writes them."""
-    shared_stems = set(words_by_wish[0]).intersection(*words_by_wish)
+    first, *others = words_by_wish
+    shared_stems = set(first).intersection(*others)
     names: list[str] = []
-    for stemmed, word in words_by_wish[0].items():
+    for stemmed, word in first.items():
         if stemmed in shared_stems:
             names.append(word)
     return " ".join(names[:MAX_SHARED_WORDS]) or OTHER
 
 
-def _find_telling_words(text: str) -> dict[str, str]:
+def _find_subject_words(text: str) -> dict[str, str]:
     """Return the words of a text that say what it is about, by their stems."""
     words: dict[str, str] = {}
     for word in split_words(text):
@@ -104,14 +113,15 @@ def format_groups(groups: Sequence[WishGroup]) -> str:
     """Return a line for each of the largest groups, such as `3 × barolo: not in stock`."""
     lines: list[str] = []
     for group in groups[:MAX_LINES]:
-        lines.append(f"{len(group.wishes)} × {group.about}: {group.reasons}")
+        count = len(group.wishes)
+        lines.append(f"{count} × {group.about}: {group.reasons}")
     return "\n".join(lines)
 
 
 def to_csv(groups: Iterable[WishGroup]) -> bytes:
-    """Return a row for each wish, as CSV in UTF-8.
+    """Return a CSV file with a row for each wish.
 
-    It begins with the mark by which spreadsheets recognise UTF-8.
+    The file begins with a byte order mark, by which spreadsheets recognise UTF-8.
     """
     file = io.StringIO()
     writer = csv.writer(file)

@@ -42,7 +42,10 @@ HEADERS: Final = {
     "x-content-type-options": "nosniff",
 }
 THEMES: Final = {"light": LIGHT, "dark": DARK}
-LastDay = Annotated[date | None, Query(ge=date(2020, 1, 1), le=date(2100, 1, 1))]
+# There are no turns before the first day. A day after the final one is a mistake.
+FIRST_DAY: Final = date(2020, 1, 1)
+FINAL_DAY: Final = date(2100, 1, 1)
+LastDay = Annotated[date | None, Query(ge=FIRST_DAY, le=FINAL_DAY)]
 """The last day of the week to show. It is today if no day is given."""
 MAX_TURNS: Final = 10
 """How many failed turns, and how many disliked ones, the page shows at most."""
@@ -61,16 +64,14 @@ def load_template() -> Template:
 
 @dataclass(frozen=True, slots=True)
 class AdminPage:
-    """The page at /admin.
-
-    `hide` masks a text of a user. `link` returns the address of a trace in Langfuse, by its id. It
-    is None if traces are not sent there.
-    """
+    """The page at /admin."""
 
     sessions: Sessions
     hide: Callable[[str], str]
+    """Masks a text of a user."""
     token: SecretStr
     link: Callable[[str], str] | None = None
+    """Returns the address of a trace in Langfuse, by its id. None if traces are not sent there."""
     painter: WeekPainter = field(default_factory=WeekPainter)
 
     def build_router(self) -> APIRouter:
@@ -96,29 +97,27 @@ class AdminPage:
         repositories = Repositories(self.sessions)
         week = _week_until(until)
         statistics = await repositories.statistics.summarize_week(week)
-        wanted = await self._group_wishes(week)
         failed = await repositories.traces.list_summaries(
             MAX_TURNS, since=week.start, until=week.end, failed=True
         )
         disliked = await export_turns(
             self.sessions, self.hide, week.start, week.end, disliked=True
         )
-        newest_disliked_first = disliked[::-1][:MAX_TURNS]
-        backlog = await RowQueue(self.sessions, TraceRow).count_by_state()
-
-        def render() -> str:
-            return load_template().render(
-                trace=None,
-                now=datetime.now(UTC),
-                week=week,
-                statistics=statistics_rows([*statistics.by_day, statistics.total]),
-                wanted=wanted,
-                failed=failed,
-                disliked=newest_disliked_first,
-                backlog=backlog,
-            )
-
-        return HTMLResponse(await asyncio.to_thread(render), headers=HEADERS)
+        newest_first = disliked[::-1]
+        content = {
+            "trace": None,
+            "now": datetime.now(UTC),
+            "week": week,
+            "statistics": statistics_rows([*statistics.by_day, statistics.total]),
+            "wanted": await self._group_wishes(week),
+            "failed": failed,
+            "disliked": newest_first[:MAX_TURNS],
+            "backlog": await RowQueue(self.sessions, TraceRow).count_by_state(),
+        }
+        template = load_template()
+        # This runs in a thread, because rendering takes a while, and others must not wait.
+        html = await asyncio.to_thread(template.render, content)
+        return HTMLResponse(html, headers=HEADERS)
 
     async def show_charts(
         self,
@@ -130,16 +129,15 @@ class AdminPage:
         week = _week_until(until)
         repository = Repositories(self.sessions).statistics
         statistics = await repository.summarize_week(week)
-        picture = await self.painter.paint(
-            statistics, "svg", THEMES[theme], int(columns)
-        )
+        colors = THEMES[theme]
+        picture = await self.painter.paint(statistics, "svg", colors, int(columns))
         return Response(picture, headers=HEADERS, media_type="image/svg+xml")
 
     async def download_wanted(self, until: LastDay = None) -> Response:
         """Return what guests wanted and did not get, as a file for spreadsheets."""
-        content = to_csv(await self._group_wishes(_week_until(until)))
+        groups = await self._group_wishes(_week_until(until))
         headers = HEADERS | {"content-disposition": "attachment; filename=wanted.csv"}
-        return Response(content, headers=headers, media_type="text/csv")
+        return Response(to_csv(groups), headers=headers, media_type="text/csv")
 
     async def _group_wishes(self, week: Week) -> list[WishGroup]:
         wishes = await UnmetWishes(self.sessions).list_between(
@@ -153,10 +151,15 @@ class AdminPage:
             trace = await Repositories(self.sessions).traces.get(trace_id)
         except LookupError:
             raise HTTPException(404, "There is no such trace") from None
-        link = self.link(trace.trace_id) if self.link else None
-        page = load_template().render(trace=trace, tree=trace_text(trace), link=link)
-        return HTMLResponse(page, headers=HEADERS)
+        address: str | None = None
+        if self.link is not None:
+            address = self.link(trace.trace_id)
+        tree = trace_text(trace)
+        html = load_template().render(trace=trace, tree=tree, link=address)
+        return HTMLResponse(html, headers=HEADERS)
 
 
-def _week_until(last: date | None) -> Week:
-    return Week(last or datetime.now(UTC).date())
+def _week_until(last_day: date | None) -> Week:
+    """Return the week that ends with a day, or with today."""
+    today = datetime.now(UTC).date()
+    return Week(last_day or today)

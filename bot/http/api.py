@@ -1,7 +1,7 @@
 """Serve the HTTP API: /api/chat, /api/rag/rewrite, /api/rag/ask and /api/research/query."""
 
 import json
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Final, Literal
 
@@ -40,6 +40,7 @@ from bot.turn import Question, Turn, TurnKind
 SESSION: Final = "api"
 """Stands for the API in traces, where others have a chat."""
 MAX_HISTORY: Final = 50
+"""How many earlier messages a client may send."""
 INTERNAL_FIELDS: Final = {"chunks", "retry_count", "error_types", "prompt"}
 """The fields of an answer that are not sent to clients."""
 
@@ -83,7 +84,7 @@ async def set_request_language(
 ) -> None:
     """Set the language of the answer from the request."""
     set_language(accept_language)
-    # Of "de-AT,de;q=0.9,en;q=0.5", this takes "de-AT".
+    # The header may be "de-AT;q=1,de;q=0.9,en;q=0.5". The language of the app is then "de-AT".
     first, _, _ = (accept_language or "").partition(",")
     language, _, _ = first.partition(";")
     set_app_language(language)
@@ -93,14 +94,14 @@ async def set_request_language(
 class Api:
     """The endpoints below /api.
 
-    `bot.http.server.build_http_app` checks the token before a request reaches them. `client_hash`
-    is a hash of the token. It stands for the client in traces.
+    `bot.http.server.build_http_app` checks the token before a request reaches them.
     """
 
     resources: Resources
     runner: TurnRunner
     answerer: Answerer
     client_hash: str
+    """A hash of the token, which stands for the client in traces."""
 
     def build_router(self) -> APIRouter:
         """Return the routes of the API."""
@@ -146,11 +147,11 @@ class Api:
     async def rewrite(self, question: QuestionText) -> Refinement:
         """Refine a question for the search, without answering it."""
         # The setting is True, False or None. None means "only on request", and this is a request.
-        enabled = self.resources.refinement is not False
+        is_enabled = self.resources.refinement is not False
 
         async def make_reply(run: Run) -> Reply:
             text = clean_and_flag(question, run.span)
-            refinement = await refine_question(text, run=run, enabled=enabled)
+            refinement = await refine_question(text, run=run, enabled=is_enabled)
             return Reply(text=refinement.refined, structured_answer=refinement)
 
         reply = await self._run_turn("rewrite", question, make_reply)
@@ -205,10 +206,7 @@ class Api:
             result: Quotes = _get_answer(reply)
             quotes = result.quotes
             summary = result.summary
-        events: list[tuple[str, Any]] = []
-        for quote in quotes:
-            fields = quote.model_dump(by_alias=True, include=set(Snippet.model_fields))
-            events.append(("result", fields))
+        events = _list_events(quotes)
         done = {
             "resultCount": len(quotes),
             "summary": " ".join([summary, *reply.notes]),
@@ -244,6 +242,16 @@ class Api:
         turn = Turn(trace_session=SESSION, trace_user=self.client_hash)
         question = Question(text=text, kind=kind)
         return await self.runner.run_and_commit(turn, question, make_reply)
+
+
+def _list_events(quotes: Sequence[Quote]) -> list[tuple[str, Any]]:
+    """Return an event `result` for each quote, with the fields that clients get."""
+    names = set(Snippet.model_fields)
+    events: list[tuple[str, Any]] = []
+    for quote in quotes:
+        fields = quote.model_dump(by_alias=True, include=names)
+        events.append(("result", fields))
+    return events
 
 
 async def stream_events(events: Iterable[tuple[str, Any]]) -> AsyncIterator[bytes]:

@@ -30,14 +30,14 @@ def build_click_router(
         if not links.is_signed(wine_id, signature):
             raise HTTPException(404, "there is no such page")
         wines = await catalogue.get([wine_id])
-        page = wines[0].link if wines else None
-        if not page:
+        if not wines or not wines[0].link:
             raise HTTPException(404, "this wine has no page any more")
         try:
             await clicks.count(wine_id)
         except Exception as error:
             # A press that cannot be counted leads to the page all the same.
             log.warning("HTTP: a press was not counted (%s)", type(error).__name__)
-        return Response(status_code=302, headers={**HEADERS, "Location": page})
+        headers = {**HEADERS, "Location": wines[0].link}
+        return Response(status_code=302, headers=headers)
 
     return router

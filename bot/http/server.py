@@ -38,6 +38,7 @@ SECRET_HEADER: Final = "X-Telegram-Bot-Api-Secret-Token"  # noqa: S105 - the hea
 TOKEN_PATHS: Final = ("/api/", "/mcp")
 UNAUTHORIZED: Final = "send the token: Authorization: Bearer <API_TOKEN>"
 FOREIGN_PAGE: Final = "requests of web pages from other addresses are refused"
+# The limits of an answer to an invalid request, which may have thousands of mistakes:
 MAX_PROBLEMS: Final = 20
 MAX_PROBLEM_CHARS: Final = 300
 UNAVAILABLE: Final = "the request could not be worked on, try again later"
@@ -105,12 +106,12 @@ def build_monitoring_router(
             return None
 
     @router.get("/healthz")
-    async def healthz() -> Response:
+    async def show_health() -> Response:
         """Answer 200 while the process is alive."""
         return PlainTextResponse("alive\n")
 
     @router.get("/readyz")
-    async def readyz() -> Response:
+    async def show_readiness() -> Response:
         """Answer 200 if updates can be stored, or else 503."""
         if await try_to_read_backlog() is None:
             return PlainTextResponse("not ready\n", 503)
@@ -118,7 +119,7 @@ def build_monitoring_router(
 
     @router.get("/metrics")
     async def show_metrics() -> Response:
-        """Return the metrics. Do so even if the backlog cannot be read: then they matter most."""
+        """Return the metrics, even if the backlog cannot be read. Then they matter most."""
         metrics.set_backlog(await try_to_read_backlog())
         return Response(metrics.to_text(), media_type=MEDIA_TYPE)
 
@@ -219,7 +220,9 @@ def listen(host: str, port: int) -> socket.socket:
     Raises:
         CannotListen: the address is taken or does not exist.
     """
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    family = socket.AF_INET
+    if ":" in host:
+        family = socket.AF_INET6
     try:
         return socket.create_server((host, port), family=family)
     except OSError as error:
@@ -237,7 +240,25 @@ async def serve_http(
     After a cancellation the server finishes its current requests. It aborts those that take longer
     than `finish_seconds` with status 500. Signals are left to the caller.
     """
-    config = Config(
+    server = Server(_configure(app, finish_seconds))
+    # The server must not handle signals.
+    server.capture_signals = nullcontext  # type: ignore[assignment]
+    host, port, *_ = listener.getsockname()
+    log.info("HTTP on %s:%s", host, port)
+    serving = asyncio.create_task(server.serve([listener]))
+    try:
+        # A cancelled server would not finish its requests.
+        await asyncio.shield(serving)
+    finally:
+        server.should_exit = True
+        await serving
+        # Uvicorn cancels the requests that take too long, but does not wait until they end.
+        await asyncio.gather(*server.server_state.tasks, return_exceptions=True)
+
+
+def _configure(app: FastAPI, finish_seconds: int) -> Config:
+    """Return the configuration of a server. See `serve_http`."""
+    return Config(
         app,
         ws="none",
         lifespan="off",
@@ -252,16 +273,3 @@ async def serve_http(
         timeout_keep_alive=75,
         timeout_graceful_shutdown=finish_seconds,
     )
-    server = Server(config)
-    # The server must not handle signals.
-    server.capture_signals = nullcontext  # type: ignore[assignment]
-    log.info("HTTP on %s:%s", *listener.getsockname()[:2])
-    serving = asyncio.create_task(server.serve([listener]))
-    try:
-        # A cancelled server would not finish its requests.
-        await asyncio.shield(serving)
-    finally:
-        server.should_exit = True
-        await serving
-        # Uvicorn cancels the requests that take too long, but does not wait until they end.
-        await asyncio.gather(*server.server_state.tasks, return_exceptions=True)
