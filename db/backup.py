@@ -52,9 +52,8 @@ def restore(backup: Path, database: Path, now: datetime) -> Path | None:
         replaced = None
         if database.exists():
             _empty_log(database)
-            replaced = database.with_name(
-                f"{database.name}.replaced-{now:%Y%m%dT%H%M%S}"
-            )
+            suffix = f"replaced-{now:%Y%m%dT%H%M%S}"
+            replaced = database.with_name(f"{database.name}.{suffix}")
             # A second name for the file: at no moment is there no database.
             os.link(database, replaced)
         copy.replace(database)
@@ -67,8 +66,12 @@ def restore(backup: Path, database: Path, now: datetime) -> Path | None:
 
 def _copy(source: Path, target: Path) -> None:
     """Copy a database to a new file that only its owner may read."""
-    os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-    with closing(_open(source)) as reader, closing(sqlite3.connect(target)) as writer:
+    descriptor = os.open(target, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
+    os.close(descriptor)
+    with (
+        closing(_open(source)) as reader,
+        closing(sqlite3.connect(target)) as writer,
+    ):
         reader.backup(writer)
         # In this mode, no log with the newest changes stands beside the file.
         writer.execute("PRAGMA journal_mode = DELETE")
@@ -76,13 +79,13 @@ def _copy(source: Path, target: Path) -> None:
 
 def _check(file: Path) -> None:
     """Raise BackupError if a database is damaged, or is not a database of this program."""
+    query = "SELECT count(*) FROM sqlite_master WHERE name = 'alembic_version'"
     with closing(_open(file)) as connection:
         (result,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
         if result != "ok":
             raise BackupError(f"the backup is damaged: {result}")
-        query = "SELECT count(*) FROM sqlite_master WHERE name = 'alembic_version'"
-        (tables,) = connection.execute(query).fetchone()
-        if not tables:
+        (table_count,) = connection.execute(query).fetchone()
+        if table_count == 0:
             raise BackupError("the file is not a database of this program")
 
 
@@ -106,6 +109,9 @@ def _empty_log(database: Path) -> None:
 
 def _open(file: Path) -> sqlite3.Connection:
     """Connect to a file that exists: without `mode=rw`, SQLite would make a missing one."""
+    address = file.absolute().as_uri()
     return sqlite3.connect(
-        f"{file.absolute().as_uri()}?mode=rw", uri=True, timeout=LOCK_SECONDS
+        f"{address}?mode=rw",
+        uri=True,
+        timeout=LOCK_SECONDS,
     )

@@ -20,6 +20,8 @@ from db.statements import upsert
 
 LONGEST_TURN: Final = timedelta(minutes=30)
 """An older reservation belongs to a turn that was killed and that nobody has resumed."""
+NEEDED_REQUESTS: Final = 2
+"""How many requests a turn needs: one for a tool call, and one for the answer."""
 LOCK: Final = "daily budgets"
 """The name of the lock in Postgres that turns take while they reserve."""
 
@@ -36,7 +38,9 @@ class RemainingBudget:
 
     def is_used_up(self, spent: BilledUsage = NOTHING_BILLED) -> bool:
         """Return whether a budget is used up after the turn has spent `spent`."""
-        return spent.requests >= self.requests or spent.cost_usd >= self.cost_usd
+        has_no_requests = spent.requests >= self.requests
+        has_no_money = spent.cost_usd >= self.cost_usd
+        return has_no_requests or has_no_money
 
     def apply_to(self, limits: Limits) -> Limits:
         """Return the limits of a turn, lowered to the remaining budget.
@@ -49,7 +53,8 @@ class RemainingBudget:
             requests = int(min(limits.requests, self.requests))
         retries = limits.structured_output_max_retries
         if requests < limits.requests:
-            retries = min(retries, max(0, requests - 2))
+            others = max(0, requests - NEEDED_REQUESTS)
+            retries = min(retries, others)
         cost_left = max(0, self.cost_usd)
         return replace(
             limits,
@@ -100,19 +105,20 @@ class DailyBudgets(SqlRepository):
         now = self.now()
         is_of_killed_turn = ReservationRow.at < now - LONGEST_TURN
         is_of_this_turn = ReservationRow.turn_id == turn_id
-        is_dropped = is_of_killed_turn | is_of_this_turn
-        await session.execute(delete(ReservationRow).where(is_dropped))
+        drop = delete(ReservationRow).where(is_of_killed_turn | is_of_this_turn)
+        await session.execute(drop)
         remaining = await self._read_remaining(session, user_id)
+        if remaining.is_used_up():
+            return remaining
         limits = remaining.apply_to(self.turn_limits)
-        if not remaining.is_used_up():
-            reserved = ReservationRow(
-                turn_id=turn_id,
-                user_id=user_id,
-                requests=limits.requests,
-                cost_usd=limits.cost_usd,
-                at=now,
-            )
-            await upsert(session, reserved)
+        reserved = ReservationRow(
+            turn_id=turn_id,
+            user_id=user_id,
+            requests=limits.requests,
+            cost_usd=limits.cost_usd,
+            at=now,
+        )
+        await upsert(session, reserved)
         return remaining
 
     async def settle_in(self, session: AsyncSession, turn_id: int) -> None:
@@ -129,36 +135,35 @@ class DailyBudgets(SqlRepository):
     ) -> RemainingBudget:
         """Return what is left of the budgets, without what is reserved."""
         is_today = TurnRow.at >= midnight(self.now())
+        is_of_user = TurnRow.user_id == user_id
+        is_reserved_by_user = ReservationRow.user_id == user_id
         cost = select(func.sum(TurnRow.cost_usd)).where(is_today)
         reserved_cost = select(func.sum(ReservationRow.cost_usd))
-        requests = select(func.sum(TurnRow.requests)).where(
-            is_today, TurnRow.user_id == user_id
-        )
+        requests = select(func.sum(TurnRow.requests)).where(is_today, is_of_user)
         reserved_requests = select(func.sum(ReservationRow.requests)).where(
-            ReservationRow.user_id == user_id
+            is_reserved_by_user
         )
         # One statement, so that it sees one moment: a turn that ends just now is either reserved
         # or stored, never neither.
         sums = select(
-            func.coalesce(cost.scalar_subquery(), 0),
-            func.coalesce(reserved_cost.scalar_subquery(), 0),
-            func.coalesce(requests.scalar_subquery(), 0),
-            func.coalesce(reserved_requests.scalar_subquery(), 0),
+            func.coalesce(cost.scalar_subquery(), 0).label("spent_usd"),
+            func.coalesce(reserved_cost.scalar_subquery(), 0).label("reserved_usd"),
+            func.coalesce(requests.scalar_subquery(), 0).label("sent"),
+            func.coalesce(reserved_requests.scalar_subquery(), 0).label("reserved"),
         )
-        row = (await session.execute(sums)).one()
-        spent_usd, reserved_usd, sent_requests, reserved_requests_count = row
+        result = await session.execute(sums)
+        row = result.one()
         remaining = RemainingBudget()
         if self.total_cost_usd:
-            cost_usd = self.total_cost_usd - spent_usd - reserved_usd
-            remaining = replace(remaining, cost_usd=cost_usd)
+            cost_left = self.total_cost_usd - row.spent_usd - row.reserved_usd
+            remaining = replace(remaining, cost_usd=cost_left)
         if self.person_requests and user_id:
-            requests_left = (
-                self.person_requests - sent_requests - reserved_requests_count
-            )
+            requests_left = self.person_requests - row.sent - row.reserved
             remaining = replace(remaining, requests=requests_left)
         return remaining
 
 
 def midnight(moment: datetime) -> datetime:
     """Return the start of a moment's day in UTC."""
-    return datetime.combine(moment.astimezone(UTC).date(), time(), UTC)
+    day = moment.astimezone(UTC).date()
+    return datetime.combine(day, time(), UTC)

@@ -67,8 +67,8 @@ class Fence:
         )
         user = select(ForgottenUserRow.at).where(ForgottenUserRow.user == self.user)
         both = select(chat.scalar_subquery(), user.scalar_subquery())
-        row = (await session.execute(both)).one()
-        chat_at, user_at = row
+        result = await session.execute(both)
+        chat_at, user_at = result.one()
         return Forgotten(
             conversation=self._is_older_than(chat_at),
             user=self._is_older_than(user_at),
@@ -91,6 +91,7 @@ class Fence:
         lock = func.pg_advisory_xact_lock_shared
         if any(change.forgets for change in changes):
             lock = func.pg_advisory_xact_lock
+        # The keys of such locks are numbers, so each is a hash of a name, with the seed 0.
         chat = func.hashtextextended(f"forget {self.chat_id}.{self.thread_id}", 0)
         user = func.hashtextextended(f"forget {self.user}", 0)
         await session.execute(select(lock(chat), lock(user)))
@@ -177,7 +178,8 @@ class Commit:
         The messages are still sent, but do not refer to the turn, which is not stored.
         """
         self._drop_record()
-        self.changes[:] = [change for change in self.changes if not change.is_personal]
+        kept = [change for change in self.changes if not change.is_personal]
+        self.changes = kept
         for message in self.messages:
             message.turn_id = None
 
@@ -199,11 +201,12 @@ class Commit:
         chat_id = await _find_current_chat(session, self.record.chat_id)
         rows: list[MessageRow] = []
         for message in self.history:
+            wine_ids = [strip_unstorable(wine_id) for wine_id in message.wine_ids]
             row = MessageRow(
                 chat_id=chat_id,
                 role=message.role,
                 content=strip_unstorable(message.content),
-                wine_ids=[strip_unstorable(wine_id) for wine_id in message.wine_ids],
+                wine_ids=wine_ids,
                 created_at=transaction.now,
                 turn_id=self.record.turn_id,
                 thread_id=message.thread_id,
@@ -230,4 +233,5 @@ async def _claim(transaction: Transaction, press: Press) -> bool:
         action=press.action,
         at=transaction.now,
     )
-    return bool(await insert_new(transaction.session, row))
+    inserted_count = await insert_new(transaction.session, row)
+    return inserted_count > 0

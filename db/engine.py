@@ -120,9 +120,10 @@ class Sessions:
 
     async def checkpoint(self) -> None:
         """Empty the write-ahead log of SQLite, which may still contain deleted rows."""
-        if self._file:
-            async with self._write_lock, self._session_factory() as session:
-                await session.execute(sa.text("PRAGMA wal_checkpoint(TRUNCATE)"))
+        if self._file is None:
+            return
+        async with self._write_lock, self._session_factory() as session:
+            await session.execute(sa.text("PRAGMA wal_checkpoint(TRUNCATE)"))
 
     def _check_file(self) -> None:
         """Raise DatabaseUnusable if the opened SQLite file was deleted or replaced."""
@@ -134,6 +135,7 @@ class Sessions:
             )
 
     def _find_inode(self) -> int | None:
+        """Return the number by which the system knows the SQLite file, or None without a file."""
         if self._file is None or not self._file.exists():
             return None
         return self._file.stat().st_ino
@@ -160,11 +162,14 @@ class SqlRepository:
     async def _values(self, query: sa.Select[T]) -> list[T]:
         """Return the first column of all rows."""
         async with self.sessions() as session:
-            return list(await session.scalars(query))
+            values = await session.scalars(query)
+            return list(values)
 
     async def _rows(self, query: sa.Select[*Ts]) -> Sequence[sa.Row[*Ts]]:
+        """Return all rows."""
         async with self.sessions() as session:
-            return (await session.execute(query)).all()
+            result = await session.execute(query)
+            return result.all()
 
     async def _write(self, statement: sa.Update | sa.Delete) -> int:
         """Execute a statement and commit. Return the number of changed rows."""
@@ -199,7 +204,10 @@ async def call_or_default(
     """Return the result of `call`. If all tries fail, log `problem` and return `default`."""
     try:
         return await retry(
-            call, max_tries=tries, should_retry=is_transient, backoff=DATABASE_BACKOFF
+            call,
+            max_tries=tries,
+            should_retry=is_transient,
+            backoff=DATABASE_BACKOFF,
         )
     except Exception as error:
         log_failure(problem, error)
@@ -214,8 +222,12 @@ async def retry_forever(
     Raises:
         Exception: the call has failed with an error that does not go away.
     """
+
+    async def call() -> R:
+        return await function(*arguments, **named)
+
     return await retry(
-        lambda: function(*arguments, **named),
+        call,
         max_tries=None,
         should_retry=is_transient,
         backoff=DATABASE_BACKOFF,
@@ -237,18 +249,27 @@ def create_engine(url: str, pool_size: int = POOL_SIZE) -> AsyncEngine:
     except (ArgumentError, ValueError):
         raise DatabaseUnusable("DATABASE_URL is not a database URL.") from None
     if parsed.get_backend_name() == "sqlite":
-        path = Path(parsed.database or "").expanduser()
-        _create_private_file(path)
-        parsed = parsed.set(database=str(path))
-        engine = create_async_engine(parsed, hide_parameters=True)
-        sa.event.listen(engine.sync_engine, "connect", _prepare_sqlite)
-        return engine
-    parsed = parsed.update_query_dict({**POSTGRES_OPTIONS, **parsed.query})
+        return _create_sqlite_engine(parsed)
+    # Options that are in the URL stay.
+    options = {**POSTGRES_OPTIONS, **parsed.query}
     # `pool_pre_ping` is off, because it would double the round trips. If a call finds its
     # connection lost, SQLAlchemy replaces all older connections, and the call is tried again.
     return create_async_engine(
-        parsed, pool_size=pool_size, max_overflow=0, hide_parameters=True
+        parsed.update_query_dict(options),
+        pool_size=pool_size,
+        max_overflow=0,
+        hide_parameters=True,
     )
+
+
+def _create_sqlite_engine(url: sa.URL) -> AsyncEngine:
+    """Return an engine for the file that a URL names. Create the file."""
+    path = Path(url.database or "").expanduser()
+    _create_private_file(path)
+    url = url.set(database=str(path))
+    engine = create_async_engine(url, hide_parameters=True)
+    sa.event.listen(engine.sync_engine, "connect", _prepare_sqlite)
+    return engine
 
 
 def _create_private_file(path: Path) -> None:

@@ -46,8 +46,9 @@ class RowQueue(SqlRepository):
     ) -> None:
         super().__init__(sessions, now)
         self._table = model.__table__
-        self._columns = model.__table__.c
-        (self._key,) = model.__table__.primary_key.columns
+        self._columns = self._table.c
+        self._is_waiting = self._columns.state == ExportState.WAITING
+        (self._key,) = self._table.primary_key.columns
 
     async def claim(self, limit: int, lease: timedelta) -> Rows:
         """Claim at most `limit` due rows for the duration of `lease`, and return them.
@@ -55,11 +56,10 @@ class RowQueue(SqlRepository):
         The rows that are due for the longest time come first.
         """
         now = self.now()
-        is_waiting = self._columns.state == ExportState.WAITING
         is_due = self._columns.due_at <= now
         due = (
             select(self._key)
-            .where(is_waiting, is_due)
+            .where(self._is_waiting, is_due)
             .order_by(self._columns.due_at)
             .limit(limit)
             .with_for_update(skip_locked=True)
@@ -71,7 +71,8 @@ class RowQueue(SqlRepository):
             .returning(self._table)
         )
         async with self.sessions.begin() as session:
-            rows: Rows = (await session.execute(claim)).all()
+            claimed = await session.execute(claim)
+            rows: Rows = claimed.all()
             return rows
 
     @asynccontextmanager
@@ -90,8 +91,7 @@ class RowQueue(SqlRepository):
 
         Call this only while no other process exports.
         """
-        is_waiting = self._columns.state == ExportState.WAITING
-        resume = update(self._table).where(is_waiting)
+        resume = update(self._table).where(self._is_waiting)
         if self._table is ScoreRow.__table__:
             # A score without a value was taken back. It is due only when Langfuse has surely stored
             # the score, because Langfuse cannot delete it before.
@@ -129,8 +129,9 @@ class RowQueue(SqlRepository):
     async def list_problems(self) -> Sequence[UnsendableRows]:
         """Return the refused rows and those that are set aside, if there are any."""
         state = self._columns.state
+        a_reason = func.max(self._columns.refusal)
         query = (
-            select(state, func.count(), func.max(self._columns.refusal))
+            select(state, func.count(), a_reason)
             .where(IS_UNSENDABLE)
             .group_by(state)
             .order_by(state)
@@ -141,8 +142,9 @@ class RowQueue(SqlRepository):
     async def count_by_state(self) -> Mapping[str, int]:
         """Return the number of rows in each state."""
         state = self._columns.state
-        counts = select(state, func.count()).group_by(state)
-        return {str(name): count for name, count in await self._rows(counts)}
+        query = select(state, func.count()).group_by(state)
+        rows = await self._rows(query)
+        return {str(state): count for state, count in rows}
 
     async def _change(
         self, rows: Rows, values: Mapping[str, object], *, due_at: datetime
@@ -157,9 +159,13 @@ class RowQueue(SqlRepository):
         keys = [row._mapping[self._key] for row in rows]
         # All rows of a claim have the same lease.
         lease_end = rows[0].due_at
-        change = update(self._table).where(
-            self._key.in_(keys),
-            self._columns.state == ExportState.WAITING,
-            self._columns.due_at == lease_end,
+        change = (
+            update(self._table)
+            .where(
+                self._key.in_(keys),
+                self._is_waiting,
+                self._columns.due_at == lease_end,
+            )
+            .values(due_at=due_at, **values)
         )
-        await self._write(change.values(due_at=due_at, **values))
+        await self._write(change)

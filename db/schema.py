@@ -113,13 +113,13 @@ async def _read_schema(connection: AsyncConnection) -> Schema:
     tables = await connection.run_sync(list_tables)
     if "alembic_version" not in tables:
         return Schema(None)
-    revision = await connection.scalar(
-        sa.text("SELECT version_num FROM alembic_version")
-    )
-    oldest = None
+    select_revision = sa.text("SELECT version_num FROM alembic_version")
+    revision = await connection.scalar(select_revision)
+    oldest_revision = None
     if SchemaSupportRow.__tablename__ in tables:
-        oldest = await connection.scalar(sa.select(SchemaSupportRow.oldest_revision))
-    return Schema(revision, oldest or "")
+        select_oldest = sa.select(SchemaSupportRow.oldest_revision)
+        oldest_revision = await connection.scalar(select_oldest)
+    return Schema(revision, oldest_revision or "")
 
 
 def check_schema(schema: Schema, url: sa.URL) -> None:

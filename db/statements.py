@@ -2,7 +2,7 @@
 
 from dataclasses import fields
 from functools import cache
-from typing import Any, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
@@ -11,6 +11,9 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from db.models import Base
 
 T = TypeVar("T")
+Model = type[Base]
+
+MISSING: Final = object()
 
 
 def to_record(record_type: type[T], row: sa.Row[Any], **others: object) -> T:
@@ -18,49 +21,55 @@ def to_record(record_type: type[T], row: sa.Row[Any], **others: object) -> T:
 
     A field has the value of the column with its name. `others` are values of further fields.
     """
-    field_names = {field.name for field in fields(cast("Any", record_type))}
     values: dict[str, object] = {}
-    for name, value in row._mapping.items():
-        if name not in field_names:
+    for field in fields(cast("Any", record_type)):
+        value = row._mapping.get(field.name, MISSING)
+        if value is MISSING:
             continue
         if isinstance(value, list):
             # A column of JSON. A record must not change, so it gets a tuple.
-            values[name] = tuple(value)
-        else:
-            values[name] = value
-    return record_type(**values | others)
+            value = tuple(value)
+        values[field.name] = value
+    values |= others
+    return record_type(**values)
 
 
-def _insert(dialect: str, model: type[Base]) -> postgresql.Insert | sqlite.Insert:
+def _insert(dialect: str, model: Model) -> postgresql.Insert | sqlite.Insert:
     """Return an insert statement of a dialect, which can have ON CONFLICT."""
     if dialect == "sqlite":
         return sqlite.insert(model.__table__)
     return postgresql.insert(model.__table__)
 
 
-@cache
-def _insert_new(dialect: str, model: type[Base]) -> sa.Insert:
-    return _insert(dialect, model).on_conflict_do_nothing()
+# The next two are cached: every turn needs these statements, and building them is slow.
 
 
 @cache
-def _upsert(dialect: str, model: type[Base], columns: tuple[str, ...]) -> sa.Insert:
-    """Return the statement of `upsert`.
+def _insert_new(dialect: str, model: Model) -> sa.Insert:
+    """Return the statement of `insert_new`."""
+    statement = _insert(dialect, model)
+    return statement.on_conflict_do_nothing()
 
-    It is cached: every turn needs it, and building it is slow.
-    """
+
+@cache
+def _upsert(dialect: str, model: Model, columns: tuple[str, ...]) -> sa.Insert:
+    """Return the statement of `upsert` for rows in which these columns are set."""
     statement = _insert(dialect, model)
     keys = model.__table__.primary_key.columns.keys()
-    changed = {name: statement.excluded[name] for name in columns if name not in keys}
-    return statement.on_conflict_do_update(index_elements=keys, set_=changed)
+    new_values: dict[str, object] = {}
+    for name in columns:
+        if name not in keys:
+            # In SQL, `excluded` is the row that could not be inserted.
+            new_values[name] = statement.excluded[name]
+    return statement.on_conflict_do_update(index_elements=keys, set_=new_values)
 
 
 async def insert_new(session: AsyncSession, *rows: Base) -> int:
     """Insert the rows that do not conflict with stored ones. Return how many these are."""
     if not rows:
         return 0
-    dialect = session.get_bind().dialect.name
-    statement = _insert_new(dialect, type(rows[0]))
+    model = type(rows[0])
+    statement = _insert_new(_dialect_of(session), model)
     values = [_values_of(row) for row in rows]
     result = await session.execute(statement, values)
     return cast("sa.CursorResult[Any]", result).rowcount
@@ -69,14 +78,20 @@ async def insert_new(session: AsyncSession, *rows: Base) -> int:
 async def upsert(session: AsyncSession, *rows: Base) -> None:
     """Insert rows, or update those with the same primary key.
 
-    An updated row keeps the columns that are not set in the given row.
+    In all rows, the same columns must be set. An updated row keeps its other columns.
     """
     if not rows:
         return
-    dialect = session.get_bind().dialect.name
+    model = type(rows[0])
     values = [_values_of(row) for row in rows]
-    statement = _upsert(dialect, type(rows[0]), tuple(values[0]))
+    columns = tuple(values[0])
+    statement = _upsert(_dialect_of(session), model, columns)
     await session.execute(statement, values)
+
+
+def _dialect_of(session: AsyncSession) -> str:
+    """Return the name of the database of a session: "sqlite" or "postgresql"."""
+    return session.get_bind().dialect.name
 
 
 def _values_of(row: Base) -> dict[str, object]:

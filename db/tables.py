@@ -26,6 +26,7 @@ ENCODINGS: Final = (
 MAX_DETECTED_BYTES: Final = 50_000
 """How much of a file is looked at to detect its encoding."""
 DELIMITERS_AS_SPACES: Final = bytes.maketrans(b',;|"', b"    ")
+"""Replaces what separates the cells of a table."""
 MAX_ROWS: Final = 100_000
 MAX_COLUMNS: Final = 1_000
 MAX_CELLS: Final = 3_000_000
@@ -48,8 +49,9 @@ def decode(data: bytes) -> tuple[str, str]:
         raise Unreadable("is binary, not text")
     text = data.decode(encoding, "replace")
     non_ascii_count = sum(not character.isascii() for character in text)
+    replacement_count = text.count("\ufffd")
     # Damaged UTF-8 has a few replacements; with more, it is another encoding.
-    if 2 * text.count("\ufffd") > non_ascii_count:
+    if 2 * replacement_count > non_ascii_count:
         encoding = _detect_encoding(data)
         text = data.decode(encoding, "replace")
     text = text.replace("\r\n", "\n").replace("\r", "\n")
@@ -63,15 +65,17 @@ def _detect_encoding(data: bytes) -> str:
     """
     from charset_normalizer import from_bytes  # noqa: PLC0415 - slow
 
+    words = data.translate(DELIMITERS_AS_SPACES).split()
     # Each word counts once: a table may have the same word in each row, which would then decide.
-    words = dict.fromkeys(data.translate(DELIMITERS_AS_SPACES).split())
-    telling = b" ".join([word for word in words if not word.isascii()])
-    sample = telling[:MAX_DETECTED_BYTES]
+    unique_words = dict.fromkeys(words)
+    telling = [word for word in unique_words if not word.isascii()]
+    sample = b" ".join(telling)[:MAX_DETECTED_BYTES]
     matches = list(from_bytes(sample, cp_isolation=[*ENCODINGS]))
     if not matches:
         return DEFAULT_ENCODING
     best = matches[0]
     for match in matches:
+        # A likely reading has little chaos (marks in odd places) and much coherence (words).
         is_as_likely = match.chaos <= best.chaos and match.coherence >= best.coherence
         if is_as_likely and DEFAULT_ENCODING in match.could_be_from_charset:
             return DEFAULT_ENCODING
@@ -86,15 +90,16 @@ def read_sheets(data: bytes) -> dict[str, list[list[str]]]:
     """
     from openpyxl import load_workbook  # noqa: PLC0415 - slow
 
+    sheets: dict[str, list[list[str]]] = {}
     try:
         _check_unpacked_size(data)
         book = load_workbook(io.BytesIO(data), read_only=True, data_only=True)
-        sheets: dict[str, list[list[str]]] = {}
         for sheet in book.worksheets:
             if sheet.sheet_state == "visible":
                 rows = take_rows(sheet.iter_rows(values_only=True))
                 sheets[sheet.title] = [_to_texts(row) for row in rows]
     except Unreadable:
+        # It is a ValueError, too, but already says what is wrong.
         raise
     except (zipfile.BadZipFile, KeyError, ValueError, OSError) as error:
         reason = f"is damaged, or no workbook ({type(error).__name__})"
@@ -103,9 +108,13 @@ def read_sheets(data: bytes) -> dict[str, list[list[str]]]:
 
 
 def _to_texts(cells: Iterable[Any]) -> list[str]:
+    """Return the cells of a row as texts. An empty cell is ""."""
     texts: list[str] = []
     for cell in cells:
-        texts.append("" if cell is None else str(cell))
+        if cell is None:
+            texts.append("")
+        else:
+            texts.append(str(cell))
     return texts
 
 
@@ -117,8 +126,9 @@ def take_rows(rows: Iterable[Row]) -> Iterator[Row]:
     """
     cell_count = 0
     for number, row in enumerate(rows, start=1):
-        cell_count += len(row)
-        if len(row) > MAX_COLUMNS:
+        column_count = len(row)
+        cell_count += column_count
+        if column_count > MAX_COLUMNS:
             raise Unreadable(f"has over {MAX_COLUMNS:,} columns in row {number:,}")
         if number > MAX_ROWS or cell_count > MAX_CELLS:
             raise Unreadable(

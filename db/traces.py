@@ -116,6 +116,7 @@ class TraceRows:
         try:
             return await asyncio.to_thread(self._prepare_delivery, trace, trace.sending)
         except Exception as error:
+            # Only the type is logged, because the message of the error may quote the trace.
             log.error("A delivery cannot be stored: %s", type(error).__name__)  # noqa: TRY400
             return PreparedDelivery(trace.trace_id, {})
 
@@ -148,16 +149,18 @@ class TraceRows:
         """
         if prepared is None:
             return False
-        values: dict[str, object] = {
-            "state": self._state,
-            "refusal": "",
-            "due_at": now,
-            **prepared.columns,
-        }
-        has_trace_id = TraceRow.trace_id == prepared.trace_id
-        add_delivery = update(TraceRow).where(has_trace_id).values(values)
-        changed_count = await count_changed(session, add_delivery)
-        if changed_count == 0:
+        add_delivery = (
+            update(TraceRow)
+            .where(TraceRow.trace_id == prepared.trace_id)
+            .values(
+                state=self._state,
+                refusal="",
+                due_at=now,
+                **prepared.columns,
+            )
+        )
+        has_trace = await count_changed(session, add_delivery)
+        if not has_trace:
             return False
         if self.is_exported:
             scores = update(ScoreRow).where(
@@ -218,16 +221,21 @@ class TraceRows:
         # The rows are locked, so that an exporter cannot mark a changed score as sent.
         scores_of_name = (
             select(ScoreRow)
-            .where(ScoreRow.trace_id == turn.trace_id, ScoreRow.name == score.name)
+            .where(
+                ScoreRow.trace_id == turn.trace_id,
+                ScoreRow.name == score.name,
+            )
             .with_for_update()
         )
-        rows = (await session.scalars(scores_of_name)).all()
+        found = await session.scalars(scores_of_name)
+        rows = found.all()
         # At most one row has a value. The others are scores that were taken back.
         valid_rows = [row for row in rows if row.value is not None]
+        if not valid_rows and score.value is None:
+            # There is nothing to take back.
+            return
         if valid_rows:
             row = valid_rows[0]
-        elif score.value is None:
-            return  # there is nothing to take back
         else:
             row = _make_score_row(turn, score.name, taken_back_count=len(rows))
             row.due_at = now
@@ -299,7 +307,8 @@ class SqlTraceStore(TraceStoringRepository):
         if trace_id == LAST:
             query = query.order_by(TraceRow.started_at.desc()).limit(1)
         else:
-            matches = TraceRow.trace_id.startswith(trace_id.lower(), autoescape=True)
+            start = trace_id.lower()
+            matches = TraceRow.trace_id.startswith(start, autoescape=True)
             query = query.where(matches).order_by(TraceRow.trace_id)
             query = query.limit(MAX_NAMED_TRACES)
         rows = await self._rows(query)
@@ -310,13 +319,17 @@ class SqlTraceStore(TraceStoringRepository):
         if not traces:
             raise LookupError(f"there is no trace {trace_id!r} in the local store")
         (trace,) = traces
-        return replace(trace, scores=await self._read_scores(trace.trace_id))
+        scores = await self._read_scores(trace.trace_id)
+        return replace(trace, scores=scores)
 
     async def _read_scores(self, trace_id: str) -> dict[str, ScoreRecord]:
         """Return the scores of a trace that were not taken back, by their names."""
         scores = (
             select(ScoreRow.__table__)
-            .where(ScoreRow.trace_id == trace_id, ScoreRow.value.is_not(None))
+            .where(
+                ScoreRow.trace_id == trace_id,
+                ScoreRow.value.is_not(None),
+            )
             .order_by(ScoreRow.name)
         )
         rows = await self._rows(scores)
@@ -423,7 +436,8 @@ def unpack(record: bytes, delivery: bytes | None) -> TraceRecord:
     """Return the trace that two columns of its row hold: its record and its delivery."""
     trace = _TRACE_ADAPTER.validate_json(zlib.decompress(record))
     if delivery is not None:
-        trace.spans.append(_SPAN_ADAPTER.validate_json(zlib.decompress(delivery)))
+        sending = _SPAN_ADAPTER.validate_json(zlib.decompress(delivery))
+        trace.spans.append(sending)
         trace.summarize()
     return trace
 

@@ -51,7 +51,8 @@ async def add_documents(
     """
     report = AddReport()
     files = await asyncio.to_thread(_list_files, paths, report.problems)
-    hashes = {row.path: row.content_hash for row in await store.list_documents()}
+    stored_documents = await store.list_documents()
+    stored_hashes = {row.path: row.content_hash for row in stored_documents}
     paths_by_result: dict[SaveResult, list[str]] = {
         "added": report.added,
         "updated": report.updated,
@@ -61,11 +62,14 @@ async def add_documents(
         tell(f"{number} of {len(files)} files read")
         try:
             data = await asyncio.to_thread(read_bytes, file)
-            if content_hash(data) == hashes.get(path):
+            if content_hash(data) == stored_hashes.get(path):
                 report.unchanged.append(path)
                 continue
             document = await parse_in_process(
-                read_document, data, path, seconds=READ_SECONDS
+                read_document,
+                data,
+                path,
+                seconds=READ_SECONDS,
             )
         except Unreadable as error:
             report.problems.append(f"{path} {error}")
@@ -88,8 +92,10 @@ async def load_starter_documents(
     def read_all() -> list[Document]:
         read: list[Document] = []
         for file in sorted(folder.rglob("*.md")):
-            path = f"{STARTER_PREFIX}{file.relative_to(folder).as_posix()}"
-            read.append(read_document(read_bytes(file), path))
+            path_in_folder = file.relative_to(folder).as_posix()
+            stored_path = f"{STARTER_PREFIX}{path_in_folder}"
+            document = read_document(read_bytes(file), stored_path)
+            read.append(document)
         return read
 
     documents = await asyncio.to_thread(read_all)
@@ -106,13 +112,15 @@ def _list_files(paths: Iterable[Path], problems: list[str]) -> dict[str, Path]:
         if not path.is_dir():
             files.setdefault(_stored_path(path), path)
             continue
+        # The name of "." is that of the folder for which it stands.
+        folder = path.resolve()
         for file in _walk(path, problems):
-            stored = _stored_path(path.resolve().name / file.relative_to(path))
-            if file.resolve().is_relative_to(path.resolve()):
-                files.setdefault(stored, file)
+            stored_path = _stored_path(folder.name / file.relative_to(path))
+            if file.resolve().is_relative_to(folder):
+                files.setdefault(stored_path, file)
             else:
                 problems.append(
-                    f"{stored} is a link that leaves the folder; copy the file"
+                    f"{stored_path} is a link that leaves the folder; copy the file"
                 )
     return files
 
@@ -127,8 +135,9 @@ def _walk(folder: Path, problems: list[str]) -> Iterator[Path]:
         problems.append(f"{error.filename} cannot be read: {error.strerror}")
 
     for parent, folders, names in os.walk(folder, onerror=report):
+        visible_folders = [name for name in folders if not name.startswith(".")]
         # `os.walk` goes on to the folders that are left in its list.
-        folders[:] = sorted([name for name in folders if not name.startswith(".")])
+        folders[:] = sorted(visible_folders)
         for name in sorted(names):
             if not name.startswith("."):
                 yield Path(parent) / name
@@ -136,5 +145,6 @@ def _walk(folder: Path, problems: list[str]) -> Iterator[Path]:
 
 def _stored_path(path: Path) -> str:
     """Return a path on one line and without square brackets, so that a citation can have it."""
-    line = " ".join(strip_unstorable(path.as_posix()).splitlines())
-    return line.replace("[", "(").replace("]", ")")
+    lines = strip_unstorable(path.as_posix()).splitlines()
+    one_line = " ".join(lines)
+    return one_line.replace("[", "(").replace("]", ")")

@@ -26,6 +26,20 @@ class Block:
     text: str
     level: int = 0
 
+    @property
+    def is_heading(self) -> bool:
+        """Return whether it is a heading."""
+        return self.level > 0
+
+    def is_empty_before(self, next_block: "Block") -> bool:
+        """Return whether it is a heading with nothing below, as `next_block` shows.
+
+        This is so if a heading of the same or a higher rank follows directly.
+        """
+        if not (self.is_heading and next_block.is_heading):
+            return False
+        return next_block.level <= self.level
+
 
 @dataclass(frozen=True, slots=True)
 class Section:
@@ -43,39 +57,47 @@ def outline(blocks: Iterable[Block], title: str = "") -> tuple[str, list[Section
     title is left out of the chains of headings. A heading without text below it is kept as text.
     """
     blocks = [block for block in blocks if block.text.strip()]
-    main_headings = [block for block in blocks if block.level == 1]
-    if not title and main_headings:
-        title = main_headings[0].text
-    title_heading = None
-    for heading in main_headings:
-        if heading.text == title:
-            title_heading = heading
-            break
+    title, title_heading = _find_title(blocks, title)
     sections: list[Section] = []
     chain: list[Block] = []
     paragraphs: list[str] = []
     # After the last block, an empty heading ends the last section.
     for block, next_block in pairwise([*blocks, Block("", level=1)]):
-        is_heading = block.level > 0
-        is_next_heading = next_block.level > 0
-        if is_heading:
+        if block.is_heading:
             chain = [heading for heading in chain if heading.level < block.level]
             chain.append(block)
-        # A heading is empty if a heading of the same or a higher rank follows it directly.
-        is_empty = is_heading and is_next_heading and next_block.level <= block.level
-        if is_empty or not is_heading:
+        if not block.is_heading or block.is_empty_before(next_block):
             paragraphs.append(block.text)
-        if is_next_heading and paragraphs:  # the section ends
-            # Compare by identity: a later heading with the same text does not repeat the title.
-            headings = tuple(
-                heading.text for heading in chain if heading is not title_heading
-            )
-            sections.append(Section(headings, "\n\n".join(paragraphs)))
+        section_ends = next_block.is_heading
+        if section_ends and paragraphs:
+            headings: list[str] = []
+            for heading in chain:
+                # Compared by identity: a later heading with this text does not repeat the title.
+                if heading is not title_heading:
+                    headings.append(heading.text)
+            text = "\n\n".join(paragraphs)
+            sections.append(Section(tuple(headings), text))
             paragraphs = []
     return title, sections
 
 
-def chunk(sections: Sequence[Section], limit: int = MAX_CHUNK_CHARS) -> list[Section]:
+def _find_title(blocks: Sequence[Block], title: str) -> tuple[str, Block | None]:
+    """Return the title, and the heading that repeats it, or None.
+
+    If `title` is empty, the title is the first heading of level 1.
+    """
+    main_headings = [block for block in blocks if block.level == 1]
+    if not title and main_headings:
+        title = main_headings[0].text
+    for heading in main_headings:
+        if heading.text == title:
+            return title, heading
+    return title, None
+
+
+def cut_sections(
+    sections: Sequence[Section], limit: int = MAX_CHUNK_CHARS
+) -> list[Section]:
     """Cut the sections of a document into chunks of at most `limit + MAX_REST_CHARS` characters.
 
     A chunk ends where a paragraph ends, or else a sentence, a line or a word. No chunk spans two
@@ -83,7 +105,8 @@ def chunk(sections: Sequence[Section], limit: int = MAX_CHUNK_CHARS) -> list[Sec
     """
     chunks: list[Section] = []
     for section in sections:
-        for part in _split(section.text.strip(), limit):
+        text = section.text.strip()
+        for part in _split(text, limit):
             chunks.append(Section(section.headings, part))
     return chunks
 
@@ -93,7 +116,8 @@ def _split(text: str, limit: int) -> Iterator[str]:
     # A rest must be short beside a chunk, also when a small limit is chosen.
     max_rest = min(MAX_REST_CHARS, limit // 4)
     while len(text) > limit + max_rest:
-        cut = _find_cut(text[: limit + MAX_REST_CHARS], limit)
+        window = text[: limit + MAX_REST_CHARS]
+        cut = _find_cut(window, limit)
         yield text[:cut].rstrip()
         text = text[cut:].lstrip()
     if text:
@@ -110,13 +134,10 @@ def _find_cut(window: str, limit: int) -> int:
     for match in BLANK_LINE.finditer(window):
         if match.start() <= limit:
             paragraph_end = match.start()
-    cuts = (
-        paragraph_end,
-        find_last_sentence_end(window, limit),
-        window.rfind("\n", 0, limit + 1),
-        window.rfind(" ", 0, limit + 1),
-    )
-    for cut in cuts:
+    sentence_end = find_last_sentence_end(window, limit)
+    line_end = window.rfind("\n", 0, limit + 1)
+    word_end = window.rfind(" ", 0, limit + 1)
+    for cut in (paragraph_end, sentence_end, line_end, word_end):
         if cut >= limit // 3:
             return cut
     return limit

@@ -19,27 +19,33 @@ from db.word_index import WordIndex, choose_best
 RANK_CONSTANT: Final = 60
 """The constant of reciprocal rank fusion (Cormack, Clarke and Buettcher 2009)."""
 ROWS_PER_PARTITION: Final = 1000
+Ranking = Mapping[int, float]
+"""The scores of chunks by their numbers, the best chunk first."""
 
 
 class VectorIndex:
     """An index of chunks by meaning. Vectors are unit-length 4-byte floats."""
 
     def __init__(self, vectors: dict[int, bytes]) -> None:
+        lengths = [len(vector) for vector in vectors.values()]
+        newest_length = 0
+        if lengths:
+            newest_length = lengths[-1]
         # A model may change under the same name. Vectors that have not the length of the newest
         # one are from before the change.
-        newest = next(reversed(vectors.values()), b"")
         current: dict[int, bytes] = {}
         for number, vector in vectors.items():
-            if len(vector) == len(newest):
+            if len(vector) == newest_length:
                 current[number] = vector
-        matrix = np.frombuffer(b"".join(current.values()), np.float32)
+        all_floats = np.frombuffer(b"".join(current.values()), np.float32)
+        dimensions = newest_length // all_floats.itemsize
         self._numbers = np.fromiter(current, np.int64, len(current))
-        dimensions = len(newest) // matrix.itemsize
-        self._matrix = matrix.reshape(len(current), dimensions)
+        self._matrix = all_floats.reshape(len(current), dimensions)
 
     def search(self, vector: Sequence[float], limit: int) -> dict[int, float]:
         """Return the chunks nearest to `vector` with their cosines, the nearest first."""
-        if self._matrix.shape[1] != len(vector):
+        _, dimensions = self._matrix.shape
+        if len(vector) != dimensions:
             return {}
         # `@` would use the threads of a BLAS library, which waste time on matrices this small.
         column = np.asarray(vector, np.float32)
@@ -47,7 +53,7 @@ class VectorIndex:
         return choose_best(self._numbers, cosines, limit)
 
 
-def _fuse(rankings: Iterable[Mapping[int, float]], limit: int) -> dict[int, float]:
+def _fuse(rankings: Iterable[Ranking], limit: int) -> dict[int, float]:
     """Merge rankings by reciprocal rank. Return the best chunks, each with its highest score.
 
     A chunk gains 1 / (60 + rank) in each ranking. Of two that gained as much, the one with the
@@ -56,9 +62,11 @@ def _fuse(rankings: Iterable[Mapping[int, float]], limit: int) -> dict[int, floa
     gains: defaultdict[int, float] = defaultdict(float)
     scores: dict[int, float] = {}
     for ranking in rankings:
-        for rank, (number, score) in enumerate(ranking.items(), start=1):
+        for rank, number in enumerate(ranking, start=1):
             gains[number] += 1 / (RANK_CONSTANT + rank)
-            scores[number] = max(score, scores.get(number, score))
+        for number, score in ranking.items():
+            highest = scores.get(number, score)
+            scores[number] = max(score, highest)
     by_number = sorted(scores)
     # This second sort keeps the order of those that gained as much.
     ranked = sorted(by_number, key=lambda number: gains[number], reverse=True)
@@ -74,14 +82,14 @@ class ChunkIndex:
 
     def __init__(self, sessions: Sessions, model: str) -> None:
         self._sessions = sessions
-        vector_of_model = case((ChunkRow.model == model, ChunkRow.vector))
+        is_of_model = ChunkRow.model == model
         self._rows = (
             select(
                 ChunkRow.number,
                 DocumentRow.title,
                 ChunkRow.headings,
                 ChunkRow.text,
-                vector_of_model,
+                case((is_of_model, ChunkRow.vector)),
             )
             .join(DocumentRow, DocumentRow.id == ChunkRow.document_id)
             .order_by(ChunkRow.number)
@@ -93,7 +101,10 @@ class ChunkIndex:
         self._changes = 0
 
     async def search(
-        self, queries: Sequence[str], vectors: Sequence[Sequence[float]], limit: int
+        self,
+        queries: Sequence[str],
+        vectors: Sequence[Sequence[float]],
+        limit: int,
     ) -> dict[int, float]:
         """Return the best chunks by words and by meaning with their scores, best first.
 
@@ -106,8 +117,11 @@ class ChunkIndex:
         by_meaning = self._by_meaning
 
         def rank() -> dict[int, float]:
-            rankings = [by_words.search(query, limit) for query in queries]
-            rankings += [by_meaning.search(vector, limit) for vector in vectors]
+            rankings: list[Ranking] = []
+            for query in queries:
+                rankings.append(by_words.search(query, limit))
+            for vector in vectors:
+                rankings.append(by_meaning.search(vector, limit))
             return _fuse(rankings, limit)
 
         return await asyncio.to_thread(rank)
@@ -125,7 +139,8 @@ class ChunkIndex:
 
         async with self._sessions() as session:
             # Read before the rows. If a change comes in between, the next search rebuilds again.
-            changes = await session.scalar(select(LibraryRow.changes)) or 0
+            counter = await session.scalar(select(LibraryRow.changes))
+            changes = counter or 0
             if changes == self._changes:
                 return
             stream = await session.stream(self._rows)

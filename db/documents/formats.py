@@ -106,7 +106,8 @@ def read_markdown(data: bytes) -> Content:
         text = text[front_matter.end() :]
         title_field = TITLE_FIELD.search(front_matter[0])
         if title_field:
-            title = title_field[1].strip().strip("\"'")
+            quoted_title = title_field[1].strip()
+            title = quoted_title.strip("\"'")
     return Content(markdown_blocks(text), title, note)
 
 
@@ -116,14 +117,18 @@ def markdown_blocks(source: str) -> list[Block]:
     A list or a table is one block, in which each item or row has its own line.
     """
     blocks: list[Block] = []
-    for node in SyntaxTreeNode(_parser().parse(source)).children:
+    tree = SyntaxTreeNode(_parser().parse(source))
+    for node in tree.children:
         text = _markdown_text(node)
         if node.type == "heading":
-            level = int(node.tag.removeprefix("h"))  # the tag is "h1", "h2", ...
-            blocks.append(Block(" ".join(text.split()), level))
+            # The tag is "h1", "h2" and so on.
+            level = int(node.tag.removeprefix("h"))
+            one_line = " ".join(text.split())
+            blocks.append(Block(one_line, level))
         else:
             # Spaces at the beginning stay, because they indent the first line of code.
-            blocks.append(Block(text.strip("\n").rstrip()))
+            paragraph = text.strip("\n").rstrip()
+            blocks.append(Block(paragraph))
     return blocks
 
 
@@ -179,12 +184,14 @@ def read_html(data: bytes) -> Content:
     """Read the main content of a web page, without menus."""
     from trafilatura import load_html
 
-    if b"<body" not in data:  # the file is only a part of a page
+    if b"<body" not in data:
+        # The file is only a part of a page.
         data = b"<html><body>" + data
     tree = load_html(data)
     if tree is None:
         return Content([])
-    return Content(_html_blocks(tree), tree.findtext(".//title", ""))
+    title = tree.findtext(".//title", "")
+    return Content(_html_blocks(tree), title)
 
 
 def _html_blocks(tree: Any) -> list[Block]:
@@ -241,14 +248,15 @@ def read_pdf(data: bytes) -> Content:
             raise Unreadable("is encrypted; save it without a password") from None
         raise Unreadable("is broken or cut off") from None
     with closing(document):
-        if len(document) > size_limits.PDF_PAGES:
+        page_count = len(document)
+        if page_count > size_limits.PDF_PAGES:
             raise Unreadable(
-                f"has {len(document):,} pages, the limit is {size_limits.PDF_PAGES:,}"
+                f"has {page_count:,} pages, the limit is {size_limits.PDF_PAGES:,}"
             )
-        pages = [_page_text(document, number) for number in range(len(document))]
+        pages = [_page_text(document, number) for number in range(page_count)]
         title = str(document.get_metadata_dict().get("Title", ""))
     empty_count = pages.count("")
-    if empty_count == len(pages):
+    if empty_count == page_count:
         raise Unreadable(
             "holds pictures of pages and no text (a scan): run ocrmypdf over it first"
         )
@@ -298,9 +306,11 @@ def read_docx(data: bytes) -> Content:
             continue
         table_lines: list[str] = []
         for row in item.rows:
-            table_lines.append(_line([cell.text for cell in row.cells]))
+            cells = [cell.text for cell in row.cells]
+            table_lines.append(_line(cells))
         blocks.append(Block("\n".join(table_lines)))
-    return Content(blocks, document.core_properties.title or "")
+    title = document.core_properties.title or ""
+    return Content(blocks, title)
 
 
 def _word_block(paragraph: Any) -> Block:
@@ -330,23 +340,16 @@ def read_epub(data: bytes) -> Content:
     """
     from trafilatura import load_html
 
-    def parse(path: str) -> Any:
-        return ElementTree.fromstring(book.read(path))  # noqa: S314 - expat limits expansion
-
     blocks: list[Block] = []
     missing_count = 0
     with zipfile.ZipFile(io.BytesIO(data)) as book:
         if "META-INF/encryption.xml" in book.namelist():
             raise Unreadable("is encrypted (protected against copies)")
-        container = parse("META-INF/container.xml")
+        container = _parse_xml(book, "META-INF/container.xml")
         package_path = container.find(".//{*}rootfile").get("full-path")
-        package = parse(package_path)
+        package = _parse_xml(book, package_path)
         folder = posixpath.dirname(package_path)
-        addresses_by_id: dict[str, str] = {}
-        for item in package.iterfind(".//{*}item"):
-            addresses_by_id[item.get("id")] = item.get("href", "")
-        for reference in package.iterfind(".//{*}itemref"):
-            address = addresses_by_id.get(reference.get("idref"), "")
+        for address in _list_pages(package):
             # The address is relative to the folder of the package file.
             page_path = posixpath.join(folder, unquote(address))
             try:
@@ -361,13 +364,33 @@ def read_epub(data: bytes) -> Content:
     return Content(blocks, title, note)
 
 
+def _parse_xml(book: zipfile.ZipFile, path: str) -> Any:
+    """Return the root element of an XML file in a book."""
+    return ElementTree.fromstring(book.read(path))  # noqa: S314 - expat limits expansion
+
+
+def _list_pages(package: Any) -> Iterator[str]:
+    """Yield the addresses of the pages in the order in which they are read.
+
+    The address is "" if a page is referred to that is not among the items.
+    """
+    addresses_by_id: dict[str, str] = {}
+    for item in package.iterfind(".//{*}item"):
+        addresses_by_id[item.get("id")] = item.get("href", "")
+    for reference in package.iterfind(".//{*}itemref"):
+        item_id = reference.get("idref")
+        yield addresses_by_id.get(item_id, "")
+
+
 def read_csv(data: bytes) -> Content:
     """Read a table whose cells are separated by commas, semicolons, tabs or bars."""
     text, note = _decode(data)
+    sample = text[:MAX_SNIFFED_CHARS]
     try:
-        dialect: Any = csv.Sniffer().sniff(text[:MAX_SNIFFED_CHARS], ",;\t|")
+        dialect: Any = csv.Sniffer().sniff(sample, ",;\t|")
     except csv.Error:
-        dialect = csv.excel  # no separator was recognized, so take the comma
+        # No separator was recognized, so the comma is taken.
+        dialect = csv.excel
     rows = csv.reader(io.StringIO(text, newline=""), dialect)
     parts = _table_parts(take_rows(rows))
     return Content(map(Block, parts), note=note)
@@ -405,7 +428,8 @@ def _line(cells: Sequence[str]) -> str:
     return " | ".join(texts).strip(" |")
 
 
-READERS: Final[Mapping[str, tuple[str, Callable[[bytes], Content]]]] = {
+Reader = Callable[[bytes], Content]
+READERS: Final[Mapping[str, tuple[str, Reader]]] = {
     ".md": ("markdown", read_markdown),
     ".txt": ("text", read_text),
     ".html": ("html", read_html),

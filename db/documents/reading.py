@@ -25,7 +25,9 @@ files again.
 """
 SUPPORTED: Final = "Markdown, text, HTML, PDF, Word (.docx), EPUB, CSV or Excel (.xlsx)"
 PARSERS: Final = ("trafilatura", "charset_normalizer", "pypdfium2")
+"""The names of the logs of libraries that parse files."""
 SEPARATORS: Final = pattern(r"[-_\s]+")
+"""What separates the words in the name of a file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +92,8 @@ def read_document(data: bytes, path: str) -> Document:
         ) from error
     if not sections:
         raise Unreadable("holds no text")
-    if sum(len(section.text) for section in sections) > size_limits.DOCUMENT_CHARS:
+    character_count = sum(len(section.text) for section in sections)
+    if character_count > size_limits.DOCUMENT_CHARS:
         raise Unreadable(
             f"holds over {size_limits.DOCUMENT_CHARS:,} characters of text; split it"
         )
@@ -111,10 +114,14 @@ def _join_lines(text: str) -> str:
 
 def _title_of(path: str) -> str:
     """Return the name of a file as a title: "Wine list" for `wine_list.pdf`."""
-    name = SEPARATORS.sub(" ", Path(path).stem).strip() or path
-    return name[:1].upper() + name[1:]
+    stem = Path(path).stem
+    name = SEPARATORS.sub(" ", stem).strip() or path
+    first_letter = name[:1].upper()
+    return first_letter + name[1:]
 
 
 def _clean(text: str) -> str:
     """Return a text in Unicode's NFC, without soft hyphens and characters that cannot be stored."""
-    return compose(strip_unstorable(text).replace("\u00ad", ""))
+    storable = strip_unstorable(text)
+    without_soft_hyphens = storable.replace("\u00ad", "")
+    return compose(without_soft_hyphens)

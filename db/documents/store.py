@@ -12,7 +12,7 @@ from importlib import import_module
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from sqlalchemy import Row, bindparam, delete, func, or_, select, text, update
+from sqlalchemy import Row, bindparam, delete, func, select, text, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from agent.documents.embedding import Embedder, EmbeddingError
@@ -24,7 +24,7 @@ from agent.documents.shop import (
     sort_by_topic,
 )
 from agent.text import strip_unstorable
-from db.documents.chunking import Section, chunk
+from db.documents.chunking import Section, cut_sections
 from db.documents.reading import Document
 from db.engine import SqlRepository, count_changed
 from db.models import ChunkRow, DocumentRow
@@ -49,6 +49,7 @@ MAX_FAILED_BATCHES: Final = 3
 """After so many failures in a row, the embedding service is taken to be down."""
 BATCH_SIZE: Final = 32
 """How many texts a request to the embedding service has."""
+ID_CHARS: Final = 12
 STARTER_PREFIX: Final = "starter/"
 """How the paths of the starter documents begin."""
 OWN_SHARE: Final = 0.5
@@ -57,7 +58,8 @@ OWN_SHARE: Final = 0.5
 CHUNKS: Final = ChunkRow.__table__
 _INCREASE_COUNTER: Final = text("""
     INSERT INTO library (id, changes) VALUES (1, :count)
-    ON CONFLICT (id) DO UPDATE SET changes = library.changes + :count RETURNING changes
+    ON CONFLICT (id) DO UPDATE SET changes = library.changes + :count
+    RETURNING changes
 """)
 _WITH_DOCUMENT: Final = select(
     CHUNKS,
@@ -94,18 +96,23 @@ class SqlDocumentStore(SqlRepository):
         return self.embedder.name
 
     async def search(self, queries: Sequence[str], limit: int = 6) -> list[Chunk]:
-        storable = [strip_unstorable(query) for query in queries if query.strip()]
+        filled = [query for query in queries if query.strip()]
+        storable = [strip_unstorable(query) for query in filled]
         unique_queries = list(dict.fromkeys(storable))
         if not unique_queries or limit < 1:
             return []
         ranked = await self._rank(unique_queries)
-        found = _diversify(_put_own_first(ranked), limit)
+        own_first = _put_own_first(ranked)
+        found = _diversify(own_first, limit)
         topics = find_shop_topics(queries)
         if not topics:
             return found
-        shop_chunks = sort_by_topic(await self.load_shop(), topics)
-        others = [chunk for chunk in found if not is_shop_document(chunk.path)]
-        return [*shop_chunks, *others][:limit]
+        chunks = await self.load_shop()
+        chunks = sort_by_topic(chunks, topics)
+        for chunk in found:
+            if not is_shop_document(chunk.path):
+                chunks.append(chunk)
+        return chunks[:limit]
 
     async def _rank(self, queries: Sequence[str]) -> list[RankedRow]:
         """Return the best chunks by words and by meaning, with their scores, the best first."""
@@ -120,25 +127,31 @@ class SqlDocumentStore(SqlRepository):
         rows_by_number = {row.number: row for row in rows}
         ranked: list[RankedRow] = []
         for number, score in scores.items():
+            row = rows_by_number.get(number)
             # A chunk may have been deleted since the search.
-            if number in rows_by_number:
-                ranked.append((rows_by_number[number], score))
+            if row is not None:
+                ranked.append((row, score))
         return ranked
 
     async def load_shop(self) -> list[Chunk]:
         """Return all chunks of the owner's document about the shop, in order."""
         may_be_shop = DocumentRow.path.ilike(f"%{SHOP_DOCUMENT}")
         in_order = _WITH_DOCUMENT.where(may_be_shop).order_by(ChunkRow.number)
-        rows = await self._rows(in_order.limit(CANDIDATES))
-        return [_to_chunk(row, 1.0) for row in rows if is_shop_document(row.path)]
+        chunks: list[Chunk] = []
+        for row in await self._rows(in_order.limit(CANDIDATES)):
+            if is_shop_document(row.path):
+                chunks.append(_to_chunk(row, 1.0))
+        return chunks
 
     async def known_paths(self, paths: Sequence[str]) -> set[str]:
-        storable = {path for path in paths if path == strip_unstorable(path)}
-        known = select(DocumentRow.path).where(DocumentRow.path.in_(storable))
-        return set(await self._values(known))
+        storable = [path for path in paths if path == strip_unstorable(path)]
+        is_known = DocumentRow.path.in_(storable)
+        known = await self._values(select(DocumentRow.path).where(is_known))
+        return set(known)
 
     async def count(self) -> int:
-        return await self._first_value(select(func.count(DocumentRow.id))) or 0
+        count = await self._first_value(select(func.count(DocumentRow.id)))
+        return count or 0
 
     async def list_documents(self) -> Sequence[DocumentRow]:
         """Return all documents, sorted by path."""
@@ -150,11 +163,12 @@ class SqlDocumentStore(SqlRepository):
         path = strip_unstorable(path).rstrip("/")
         if not path:
             return 0
-        below = DocumentRow.path.startswith(f"{path}/", autoescape=True)
-        statement = delete(DocumentRow).where(or_(DocumentRow.path == path, below))
+        is_this = DocumentRow.path == path
+        is_in_folder = DocumentRow.path.startswith(f"{path}/", autoescape=True)
+        remove = delete(DocumentRow).where(is_this | is_in_folder)
         async with self.sessions.begin() as session:
             await _count_change(session)
-            return await count_changed(session, statement)
+            return await count_changed(session, remove)
 
     async def save(self, *documents: Document) -> list[SaveResult]:
         """Store documents with their chunks in one transaction. They replace older versions.
@@ -163,13 +177,14 @@ class SqlDocumentStore(SqlRepository):
         """
 
         def cut() -> list[list[Section]]:
-            return [chunk(document.sections) for document in documents]
+            return [cut_sections(document.sections) for document in documents]
 
         chunk_lists = await asyncio.to_thread(cut)
         results: list[SaveResult] = []
         async with self.sessions.begin() as session:
             for document, chunks in zip(documents, chunk_lists, strict=True):
-                results.append(await _save(session, document, chunks, self.now()))
+                result = await _save(session, document, chunks, self.now())
+                results.append(result)
         return results
 
     async def embed_missing(self, tell: Callable[[str], None] = do_not_tell) -> int:
@@ -184,16 +199,18 @@ class SqlDocumentStore(SqlRepository):
             rows = await self._load_unembedded(last_number)
             if not rows:
                 break
-            last_number = rows[-1].number
+            numbers = [row.number for row in rows]
+            last_number = numbers[-1]
             texts: list[str] = []
             for row in rows:
-                texts.append("\n".join([row.title, *row.headings, row.text]))
+                lines = [row.title, *row.headings, row.text]
+                texts.append("\n".join(lines))
             vectors = await self._embed(texts, INDEX_SECONDS)
             if not vectors:
                 failed_batches += 1
                 continue
             failed_batches = 0
-            await self._store_vectors([row.number for row in rows], vectors)
+            await self._store_vectors(numbers, vectors)
             embedded_count += len(rows)
             tell(f"{embedded_count} parts can be found by meaning")
         if embedded_count:
@@ -203,10 +220,15 @@ class SqlDocumentStore(SqlRepository):
 
     async def _load_unembedded(self, last_number: int) -> Sequence[AnyRow]:
         """Return the next chunks after the number that have no vector of this model."""
-        is_next = ChunkRow.number > last_number
-        is_unembedded = ChunkRow.model.is_distinct_from(self._model)
-        in_order = _WITH_DOCUMENT.where(is_unembedded, is_next)
-        return await self._rows(in_order.order_by(ChunkRow.number).limit(BATCH_SIZE))
+        next_unembedded = (
+            _WITH_DOCUMENT.where(
+                ChunkRow.number > last_number,
+                ChunkRow.model.is_distinct_from(self._model),
+            )
+            .order_by(ChunkRow.number)
+            .limit(BATCH_SIZE)
+        )
+        return await self._rows(next_unembedded)
 
     async def _store_vectors(
         self, numbers: Sequence[int], vectors: list[list[float]]
@@ -243,17 +265,19 @@ class SqlDocumentStore(SqlRepository):
 
 
 def _to_chunk(row: AnyRow, score: float) -> Chunk:
-    return to_record(Chunk, row, id=f"{row.document_id}-{row.position}", score=score)
+    chunk_id = f"{row.document_id}-{row.position}"
+    return to_record(Chunk, row, id=chunk_id, score=score)
 
 
 def _put_own_first(ranked: Sequence[RankedRow]) -> list[RankedRow]:
     """Return the chunks, those of own documents first, unless they are far from the best."""
-    best_score = max([score for _, score in ranked], default=0.0)
+    scores = [score for _, score in ranked]
+    min_own_score = OWN_SHARE * max(scores, default=0.0)
     own: list[RankedRow] = []
     others: list[RankedRow] = []
     for row, score in ranked:
         is_starter = row.path.startswith(STARTER_PREFIX)
-        if is_starter or score < OWN_SHARE * best_score:
+        if is_starter or score < min_own_score:
             others.append((row, score))
         else:
             own.append((row, score))
@@ -267,21 +291,22 @@ def _diversify(ranked: Sequence[RankedRow], limit: int) -> list[Chunk]:
     would take the places of others.
     """
     seen: set[tuple[str, int]] = set()
-    counts = Counter[str]()
-    chosen: list[RankedRow] = []
-    surplus: list[RankedRow] = []
+    counts_by_path: Counter[str] = Counter()
+    chosen: list[Chunk] = []
+    surplus: list[Chunk] = []
     for row, score in ranked:
         content = (row.content_hash, row.position)
         if content in seen:
             continue
         seen.add(content)
-        counts[row.path] += 1
-        if counts[row.path] <= MAX_PER_DOCUMENT:
-            chosen.append((row, score))
+        counts_by_path[row.path] += 1
+        chunk = _to_chunk(row, score)
+        if counts_by_path[row.path] <= MAX_PER_DOCUMENT:
+            chosen.append(chunk)
         else:
-            surplus.append((row, score))
-    best = [*chosen, *surplus][:limit]
-    return [_to_chunk(row, score) for row, score in best]
+            surplus.append(chunk)
+    best = chosen + surplus
+    return best[:limit]
 
 
 async def _count_change(session: AsyncSession, chunks: int = 0) -> int:
@@ -300,37 +325,36 @@ async def _save(
     now: datetime,
 ) -> SaveResult:
     """Store a document and its chunks, unless the same content is stored."""
+    path_hash = hashlib.sha256(document.path.encode()).hexdigest()
     # The id is always the same, and short enough for a model to repeat it.
-    document_id = hashlib.sha256(document.path.encode()).hexdigest()[:12]
+    document_id = path_hash[:ID_CHARS]
     first_number = await _count_change(session, len(chunks))
     stored = await session.get(DocumentRow, document_id)
     if stored and stored.content_hash == document.hash:
         return "unchanged"
     await session.execute(delete(DocumentRow).where(DocumentRow.id == document_id))
-    session.add(
-        DocumentRow(
-            id=document_id,
-            path=document.path,
-            title=document.title,
-            kind=document.kind,
-            content_hash=document.hash,
-            size=document.size,
-            parts=len(chunks),
-            added_at=now,
-        )
+    row = DocumentRow(
+        id=document_id,
+        path=document.path,
+        title=document.title,
+        kind=document.kind,
+        content_hash=document.hash,
+        size=document.size,
+        parts=len(chunks),
+        added_at=now,
     )
+    session.add(row)
     # The chunks refer to the document, so it must be stored before them.
     await session.flush()
     for index, part in enumerate(chunks):
-        session.add(
-            ChunkRow(
-                number=first_number + index,
-                document_id=document_id,
-                position=index + 1,
-                headings=list(part.headings),
-                text=part.text,
-            )
+        chunk_row = ChunkRow(
+            number=first_number + index,
+            document_id=document_id,
+            position=index + 1,
+            headings=list(part.headings),
+            text=part.text,
         )
+        session.add(chunk_row)
     if stored:
         return "updated"
     return "added"

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from db.documents.chunking import MAX_REST_CHARS, Section, chunk
+from db.documents.chunking import MAX_REST_CHARS, Section, cut_sections
 from db.documents.reading import read_document
 
 sentences = st.sampled_from(
@@ -34,8 +34,10 @@ def test_chunks_are_verbatim_and_together_contain_all_text(
     sections: list[Section], limit: int
 ) -> None:
     whole = solid("".join(section.text for section in sections))
-    assert solid("".join(piece.text for piece in chunk(sections, limit))) == whole
-    for piece in chunk(sections, limit):
+    assert (
+        solid("".join(piece.text for piece in cut_sections(sections, limit))) == whole
+    )
+    for piece in cut_sections(sections, limit):
         assert any(
             piece.text in section.text and piece.headings == section.headings
             for section in sections
@@ -46,7 +48,7 @@ def test_chunks_are_verbatim_and_together_contain_all_text(
 
 def test_a_long_paragraph_is_cut_after_sentences() -> None:
     sentence = "The lees give texture, Dr. Dubourdieu wrote in ca. 1986. "
-    pieces = chunk([Section((), sentence * 60)])
+    pieces = cut_sections([Section((), sentence * 60)])
     assert [len(piece.text) for piece in pieces] == [1481, 1481, 455]
     assert {piece.text[-9:] for piece in pieces} == {"ca. 1986."}
 
