@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, cast
+from typing import ClassVar
 
 from sqlalchemy import update
 
@@ -42,17 +42,18 @@ class SendBroadcast(StoredChange):
 
     async def apply(self, transaction: Transaction) -> None:
         """Queue the messages, unless that was done before."""
-        is_draft = (BroadcastRow.id == self.broadcast_id) & (
-            BroadcastRow.state == BroadcastState.DRAFT
-        )
+        session = transaction.session
+        is_this = BroadcastRow.id == self.broadcast_id
+        is_draft = BroadcastRow.state == BroadcastState.DRAFT
         begin_sending = (
-            update(BroadcastRow).where(is_draft).values(state=BroadcastState.SENDING)
+            update(BroadcastRow)
+            .where(is_this, is_draft)
+            .values(state=BroadcastState.SENDING)
         )
-        if not await count_changed(transaction.session, begin_sending):
+        has_begun = await count_changed(session, begin_sending)
+        if not has_begun:
             return
         for message in self.messages:
-            # A commit that failed before may have given the message an id, which another message
-            # may have by now. Without one, the database gives it a new id.
-            message.id = cast("int", None)
+            message.drop_id()
             message.broadcast_id = self.broadcast_id
-        transaction.session.add_all(self.messages)
+        session.add_all(self.messages)

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import sqlalchemy as sa
 from sqlalchemy.orm import Mapped, MappedAsDataclass, mapped_column
@@ -112,6 +112,13 @@ class OutboxRow(MappedAsDataclass, Base, kw_only=True):
     file: Mapped[bytes | None] = mapped_column(default=None)
     message_id: Mapped[BigInt | None] = mapped_column(default=None)
     error: Mapped[str | None] = mapped_column(default=None)
+
+    def drop_id(self) -> None:
+        """Let the database give the message a new id when the message is stored.
+
+        A commit that failed before may have given it one, which another message may have by now.
+        """
+        self.id = cast("int", None)
 
 
 class BroadcastState(StrEnum):

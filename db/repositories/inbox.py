@@ -7,7 +7,7 @@ turn: a process whose number is not the current one has lost the turn. Every met
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple
 
 from sqlalchemy import ColumnElement, delete, func, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -34,6 +34,13 @@ TRACE_DELAY: Final = timedelta(minutes=1)
 
 After a crash between the two, the trace is exported without its delivery.
 """
+NO_CONTENT: Final[dict[str, object]] = {
+    "payload": {},
+    "calls": [],
+    "error": None,
+    "user_id": None,
+}
+"""Replaces the content of an update whose turn is stored."""
 IS_WAITING: Final = UpdateRow.state == UpdateState.WAITING
 IS_ANSWERED: Final = UpdateRow.state == UpdateState.ANSWERED
 IS_SET_ASIDE: Final = UpdateRow.state == UpdateState.SET_ASIDE
@@ -86,10 +93,13 @@ class Inbox(TraceStoringRepository):
     async def list_lanes(self) -> list[str]:
         """Return the lanes with unfinished updates, sorted by their oldest update."""
         query = select(UpdateRow.update_id, UpdateRow.lane).where(IS_UNFINISHED)
+        rows = await self._rows(query)
+        lanes: dict[str, None] = {}
         # The rows are sorted here, because for ORDER BY SQLite would read all updates by their ids.
-        rows = sorted(await self._rows(query))
-        lanes = [lane for _, lane in rows if lane is not None]
-        return list(dict.fromkeys(lanes))
+        for _, lane in sorted(rows):
+            if lane is not None:
+                lanes[lane] = None
+        return list(lanes)
 
     async def begin(
         self,
@@ -107,23 +117,33 @@ class Inbox(TraceStoringRepository):
         Raises:
             TurnTaken: another process has begun the turn since `row` was read.
         """
-        new_values = {"turn_id": row.update_id, "epoch": row.epoch + 1, "tries": tries}
-        begin = update(UpdateRow).where(_is_unchanged(row), IS_UNFINISHED)
+        turn_id = row.update_id
+        new_values = {
+            "turn_id": turn_id,
+            "epoch": row.epoch + 1,
+            "tries": tries,
+        }
+        begin = (
+            update(UpdateRow)
+            .where(_is_unchanged(row), IS_UNFINISHED)
+            .values(new_values)
+        )
         unsent: Sequence[OutboxRow] | None = None
         budget = UNLIMITED
         async with self.sessions.begin() as session:
-            if not await count_changed(session, begin.values(new_values)):
+            is_begun = await count_changed(session, begin)
+            if not is_begun:
                 raise TurnTaken
             if joining:
-                await _join(session, joining, turn_id=row.update_id)
+                await _join(session, joining, turn_id)
             payloads: Sequence[Payload] = [row.payload]
             may_have_others = bool(joining) or row.turn_id is not None
             if may_have_others:
-                payloads = await _read_payloads(session, row.update_id)
+                payloads = await _read_payloads(session, turn_id)
             if row.state == UpdateState.ANSWERED:
-                unsent = await _read_unsent(session, row.update_id)
+                unsent = await _read_unsent(session, turn_id)
             elif self.budgets is not None and payer_id is not None:
-                budget = await self.budgets.reserve_in(session, row.update_id, payer_id)
+                budget = await self.budgets.reserve_in(session, turn_id, payer_id)
         # From now on, the epoch of `row` proves that this process has begun the turn last.
         for name, value in new_values.items():
             setattr(row, name, value)
@@ -145,7 +165,8 @@ class Inbox(TraceStoringRepository):
     async def is_current(self, row: UpdateRow) -> bool:
         """Return whether no other process has begun the turn since `row` was read."""
         query = select(UpdateRow.update_id).where(_is_unchanged(row))
-        return await self._first_value(query) is not None
+        update_id = await self._first_value(query)
+        return update_id is not None
 
     async def save_placeholder(self, row: UpdateRow, message_id: int) -> None:
         """Store the id of the message in a group that shows the progress of a turn."""
@@ -159,7 +180,8 @@ class Inbox(TraceStoringRepository):
             TurnTaken: another process has begun the turn.
         """
         unchanged = update(UpdateRow).where(_is_unchanged(row))
-        if not await self._write(unchanged.values(calls=[*calls])):
+        is_stored = await self._write(unchanged.values(calls=[*calls]))
+        if not is_stored:
             raise TurnTaken
 
     async def commit(
@@ -183,12 +205,14 @@ class Inbox(TraceStoringRepository):
             .where(_is_unchanged(row), is_open)
             .values(state=UpdateState.ANSWERED, error=error)
         )
+        of_turn = OutboxRow.update_id == row.update_id
+        delete_unsent = delete(OutboxRow).where(of_turn, IS_UNSENT)
         await commit.prepare(self.rows)
         async with self.sessions.begin() as session:
-            if await count_changed(session, store):
+            is_new = await count_changed(session, store)
+            if is_new:
                 if error is not None:
-                    of_turn = OutboxRow.update_id == row.update_id
-                    await session.execute(delete(OutboxRow).where(of_turn, IS_UNSENT))
+                    await session.execute(delete_unsent)
                 await self._carry_out(session, row, commit)
             elif not await _is_stored(session, row, error):
                 raise TurnTaken
@@ -209,9 +233,7 @@ class Inbox(TraceStoringRepository):
         if self.budgets is not None:
             await self.budgets.settle_in(session, row.update_id)
         for message in commit.outgoing:
-            # A commit that failed before may have given the message an id, which another message
-            # may have by now. Without one, the database gives it a new id.
-            message.id = cast("int", None)
+            message.drop_id()
             message.update_id = row.update_id
         session.add_all(commit.outgoing)
 
@@ -227,15 +249,17 @@ class Inbox(TraceStoringRepository):
         state = UpdateState.DONE
         if row.error is not None:
             state = UpdateState.SET_ASIDE
-        end = update(UpdateRow).where(_is_unchanged(row), IS_ANSWERED)
+        end = (
+            update(UpdateRow).where(_is_unchanged(row), IS_ANSWERED).values(state=state)
+        )
         delivery = await self.rows.prepare_delivery(trace)
         async with self.sessions.begin() as session:
-            if not await count_changed(session, end.values(state=state)):
+            has_ended = await count_changed(session, end)
+            if not has_ended:
                 raise TurnTaken
             has_trace = await self.rows.save_delivery(session, delivery, self.now())
             if row.error is None:
-                # If there is a trace, the turn is stored. If there is none, it may be stored, too.
-                await _delete_content(session, row.update_id, has_turn=has_trace)
+                await _delete_content(session, row.update_id, has_trace=has_trace)
 
     async def list_set_aside(self) -> Sequence[UpdateRow]:
         """Return the updates that were set aside, the oldest first."""
@@ -244,30 +268,37 @@ class Inbox(TraceStoringRepository):
 
     async def schedule_retry(self, update_id: int) -> bool:
         """Let an update that was set aside be tried again. Return False if there is none."""
+        is_this = UpdateRow.update_id == update_id
         retry = (
             update(UpdateRow)
-            .where(UpdateRow.update_id == update_id, IS_SET_ASIDE)
+            .where(is_this, IS_SET_ASIDE)
             .values(state=UpdateState.WAITING, tries=0, error=None)
         )
         delete_apology = delete(OutboxRow).where(OutboxRow.update_id == update_id)
         async with self.sessions.begin() as session:
-            if not await count_changed(session, retry):
+            is_scheduled = await count_changed(session, retry)
+            if not is_scheduled:
                 return False
             await session.execute(delete_apology)
         return True
 
     async def measure_backlog(self) -> Backlog:
         """Return how many updates wait, and for how long."""
-        query = select(func.count(), func.min(UpdateRow.received_at))
-        [(count, oldest)] = await self._rows(query.where(IS_UNFINISHED))
+        oldest_time = func.min(UpdateRow.received_at)
+        query = select(func.count(), oldest_time).where(IS_UNFINISHED)
+        [(count, oldest)] = await self._rows(query)
         if oldest is None:
             return Backlog()
-        age = (self.now() - oldest).total_seconds()
-        return Backlog(count, max(0.0, age))
+        age = self.now() - oldest
+        # The clock of the process that accepted the update may be ahead.
+        seconds = max(0.0, age.total_seconds())
+        return Backlog(count, seconds)
 
 
 async def _join(
-    session: AsyncSession, update_ids: Collection[int], *, turn_id: int
+    session: AsyncSession,
+    update_ids: Collection[int],
+    turn_id: int,
 ) -> None:
     """Let updates that have no turn yet belong to a turn."""
     join = (
@@ -289,7 +320,8 @@ async def _read_payloads(session: AsyncSession, turn_id: int) -> Sequence[Payloa
         .where(UpdateRow.turn_id == turn_id)
         .order_by(UpdateRow.update_id)
     )
-    return (await session.scalars(payloads)).all()
+    found = await session.scalars(payloads)
+    return found.all()
 
 
 async def _read_unsent(session: AsyncSession, update_id: int) -> Sequence[OutboxRow]:
@@ -299,33 +331,36 @@ async def _read_unsent(session: AsyncSession, update_id: int) -> Sequence[Outbox
         .where(OutboxRow.update_id == update_id, IS_UNSENT)
         .order_by(OutboxRow.id)
     )
-    return (await session.scalars(unsent)).all()
+    found = await session.scalars(unsent)
+    return found.all()
 
 
 async def _is_stored(session: AsyncSession, row: UpdateRow, error: str | None) -> bool:
     """Return whether an earlier try of a commit has succeeded, and the turn is still ours."""
-    is_this_error = UpdateRow.error.is_not_distinct_from(error)
+    has_this_error = UpdateRow.error.is_not_distinct_from(error)
     stored = select(UpdateRow.update_id).where(
-        _is_unchanged(row), IS_ANSWERED, is_this_error
+        _is_unchanged(row),
+        IS_ANSWERED,
+        has_this_error,
     )
-    return await session.scalar(stored) is not None
+    update_id = await session.scalar(stored)
+    return update_id is not None
 
 
 async def _delete_content(
-    session: AsyncSession, update_id: int, *, has_turn: bool
+    session: AsyncSession, update_id: int, *, has_trace: bool
 ) -> None:
     """Mark the updates of a turn as done, and delete their content.
 
     If no turn is stored, delete all of them except their ids.
     """
-    if not has_turn:
-        # The caller has not seen its trace. A stored turn may have none.
-        has_turn = await session.get(TurnRow, update_id) is not None
     values = NO_PERSONAL_DATA
-    if has_turn:
-        values = {"payload": {}, "calls": [], "error": None, "user_id": None}
-    updates = update(UpdateRow).where(UpdateRow.turn_id == update_id)
-    await session.execute(updates.values(state=UpdateState.DONE, **values))
+    # If there is a trace, the turn is stored. If there is none, it may be stored, too.
+    if has_trace or await session.get(TurnRow, update_id) is not None:
+        values = NO_CONTENT
+    of_turn = UpdateRow.turn_id == update_id
+    finish = update(UpdateRow).where(of_turn)
+    await session.execute(finish.values(state=UpdateState.DONE, **values))
     # Messages without a stored turn, such as answers to commands, are not needed any more. Messages
     # of a referral are still needed, because users reply to them.
     unneeded = delete(OutboxRow).where(
@@ -338,4 +373,6 @@ async def _delete_content(
 
 def _is_unchanged(row: UpdateRow) -> ColumnElement[bool]:
     """Return the condition that no process has begun the turn since `row` was read."""
-    return (UpdateRow.update_id == row.update_id) & (UpdateRow.epoch == row.epoch)
+    is_this = UpdateRow.update_id == row.update_id
+    has_same_epoch = UpdateRow.epoch == row.epoch
+    return is_this & has_same_epoch

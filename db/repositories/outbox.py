@@ -18,6 +18,7 @@ from db.traces import LOCAL_TRACE_ROWS
 
 IS_UNSENT: Final = OutboxRow.message_id.is_(None) & OutboxRow.error.is_(None)
 IS_SENDING: Final = BroadcastRow.state == BroadcastState.SENDING
+BEGINS_MESSAGE: Final = OutboxRow.follows.is_(False)
 SKIPPED: Final = "skipped"
 """The error of a part that was not sent because an earlier part of its message failed."""
 NO_CONTENT: Final[dict[str, object]] = {"html": "", "buttons": [], "file": None}
@@ -45,25 +46,31 @@ class Outbox(SqlRepository):
         Raises:
             TurnTaken: another process has taken over the turn and recorded the delivery.
         """
-        is_this = (OutboxRow.id == message.id) & IS_UNSENT
+        is_this = OutboxRow.id == message.id
+        is_of_turn = message.update_id is not None
+        is_reminder = message.broadcast_id is None and not is_of_turn
         async with self.sessions.begin() as session:
             if skip_rest:
                 await _skip_rest(session, message)
-            is_reminder = message.update_id is None and message.broadcast_id is None
             if is_reminder:
                 # Nobody looks it up later.
-                await session.execute(delete(OutboxRow).where(is_this))
+                reminder = delete(OutboxRow).where(is_this, IS_UNSENT)
+                await session.execute(reminder)
                 return
-            values: dict[str, object] = {
-                # It is another one if the group has become a supergroup meanwhile.
-                "chat_id": message.chat_id,
-                "message_id": message.message_id,
-                "error": message.error,
-            }
-            recorded = update(OutboxRow).where(is_this).values(values | NO_CONTENT)
-            is_recorded = await count_changed(session, recorded)
-            # A turn that an update began can be taken over by another process, no other message.
-            if not is_recorded and message.update_id is not None:
+            record = (
+                update(OutboxRow)
+                .where(is_this, IS_UNSENT)
+                .values(
+                    # It is another one if the group has become a supergroup meanwhile.
+                    chat_id=message.chat_id,
+                    message_id=message.message_id,
+                    error=message.error,
+                    **NO_CONTENT,
+                )
+            )
+            is_recorded = await count_changed(session, record)
+            # Only a message of a turn can be sent by two processes: one takes over from the other.
+            if is_of_turn and not is_recorded:
                 raise TurnTaken
 
     async def set_unreachable(self, chat_id: int) -> None:
@@ -95,13 +102,13 @@ async def _skip_rest(session: AsyncSession, message: OutboxRow) -> None:
         is_behind &= OutboxRow.chat_id == message.chat_id
     is_behind &= OutboxRow.update_id.is_not_distinct_from(message.update_id)
     is_behind &= OutboxRow.broadcast_id.is_not_distinct_from(message.broadcast_id)
-    begins_message = OutboxRow.follows.is_(False)
-    next_message = select(func.min(OutboxRow.id)).where(is_behind, begins_message)
+    first_id = func.min(OutboxRow.id)
+    next_message = select(first_id).where(is_behind, BEGINS_MESSAGE)
     next_id = await session.scalar(next_message)
-    rest = update(OutboxRow).where(is_behind, OutboxRow.follows, IS_UNSENT)
+    skip = update(OutboxRow).where(is_behind, OutboxRow.follows, IS_UNSENT)
     if next_id is not None:
-        rest = rest.where(OutboxRow.id < next_id)
-    await session.execute(rest.values(error=SKIPPED, **NO_CONTENT))
+        skip = skip.where(OutboxRow.id < next_id)
+    await session.execute(skip.values(error=SKIPPED, **NO_CONTENT))
 
 
 class Broadcasts(SqlRepository):
@@ -109,29 +116,39 @@ class Broadcasts(SqlRepository):
 
     async def list_unsent(self, limit: int) -> Sequence[OutboxRow]:
         """Return the oldest unsent messages that belong to no turn."""
-        has_no_turn = OutboxRow.update_id.is_(None) & OutboxRow.turn_id.is_(None)
-        query = select(OutboxRow).where(has_no_turn, IS_UNSENT)
-        return await self._values(query.order_by(OutboxRow.id).limit(limit))
+        unsent = (
+            select(OutboxRow)
+            .where(
+                OutboxRow.update_id.is_(None),
+                OutboxRow.turn_id.is_(None),
+                IS_UNSENT,
+            )
+            .order_by(OutboxRow.id)
+            .limit(limit)
+        )
+        return await self._values(unsent)
 
     async def list_delivered(self) -> Sequence[tuple[BroadcastRow, int, int]]:
         """Return the broadcasts that were sent to all their chats.
 
         Each has the numbers of chats that it reached and that it did not reach.
         """
-        chats = distinct(OutboxRow.chat_id)
-        counts = select(
+        chat_count = func.count(distinct(OutboxRow.chat_id))
+        has_failed = OutboxRow.error.is_not(None)
+        query = select(
             func.count().filter(IS_UNSENT).label("unsent"),
-            func.count(chats).label("chats"),
-            func.count(chats).filter(OutboxRow.error.is_not(None)).label("missed"),
+            chat_count.label("chats"),
+            chat_count.filter(has_failed).label("missed"),
         )
-        sending = await self._values(select(BroadcastRow).where(IS_SENDING))
+        sending = select(BroadcastRow).where(IS_SENDING)
         delivered: list[tuple[BroadcastRow, int, int]] = []
-        for broadcast in sending:
+        for broadcast in await self._values(sending):
             is_copy = OutboxRow.broadcast_id == broadcast.id
-            (count,) = await self._rows(counts.where(is_copy))
-            if not count.unsent:
-                reached = count.chats - count.missed
-                delivered.append((broadcast, reached, count.missed))
+            [counts] = await self._rows(query.where(is_copy))
+            if counts.unsent:
+                continue
+            reached = counts.chats - counts.missed
+            delivered.append((broadcast, reached, counts.missed))
         return delivered
 
     async def finish(self, broadcast_id: int, notice: Sequence[OutboxRow]) -> None:
@@ -139,10 +156,11 @@ class Broadcasts(SqlRepository):
 
         Do nothing if another process has done so before.
         """
-        is_unfinished = (BroadcastRow.id == broadcast_id) & IS_SENDING
-        finish = delete(BroadcastRow).where(is_unfinished)
+        is_this = BroadcastRow.id == broadcast_id
+        finish = delete(BroadcastRow).where(is_this, IS_SENDING)
         async with self.sessions.begin() as session:
-            if await count_changed(session, finish):
+            is_finished = await count_changed(session, finish)
+            if is_finished:
                 session.add_all(notice)
 
 

@@ -2,8 +2,9 @@
 
 import json
 import zlib
+from collections import defaultdict
 from collections.abc import Collection, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final, cast
 
 from sqlalchemy import (
@@ -52,6 +53,13 @@ NEWS: Final = "news"
 """The setting that is "off" for a user who wants no broadcasts."""
 REMINDERS: Final = "reminders"
 """The setting that is "off" for a user who wants no reminders."""
+SelectFacts = Select[str, str, str, datetime]
+"""A query for the kind, the value and the original text of facts, and the time of each.
+
+The text is blank for a fact that a user has chosen or rated, and not stated.
+"""
+ReadableRow = dict[str, object]
+"""The values of a row by the names of its columns, as they can be exported."""
 
 
 class ChatRepository(SqlRepository):
@@ -60,17 +68,20 @@ class ChatRepository(SqlRepository):
     async def find_access(self, user_id: int) -> Access | None:
         """Return an admin's decision about a user, or None if there is none."""
         query = select(ChatRow.access).where(ChatRow.chat_id == user_id)
-        return cast("Access | None", await self._first_value(query))
+        access = await self._first_value(query)
+        return cast("Access | None", access)
 
     async def find_current(self, chat_id: int) -> int:
         """Return the id of a chat, or of the supergroup that has replaced it."""
         query = select(ChatRow.migrated_to).where(ChatRow.chat_id == chat_id)
-        return await self._first_value(query) or chat_id
+        new_id = await self._first_value(query)
+        return new_id or chat_id
 
     async def is_reachable(self, chat_id: int) -> bool:
         """Return whether a chat is stored as reachable."""
         query = select(ChatRow.is_reachable).where(ChatRow.chat_id == chat_id)
-        return await self._first_value(query) is True
+        is_reachable = await self._first_value(query)
+        return is_reachable is True
 
     async def list_recipients(self, *, only_allowed: bool = False) -> list[int]:
         """Return the private chats to which news can be sent.
@@ -82,20 +93,27 @@ class ChatRepository(SqlRepository):
             may_write = ChatRow.access == "allowed"
         else:
             may_write = ChatRow.access.is_distinct_from("blocked")
-        query = select(ChatRow.chat_id).where(
-            # The ids of private chats are positive.
-            ChatRow.chat_id > 0,
-            ChatRow.is_reachable.is_(True),
-            may_write,
-            ChatRow.chat_id.not_in(_select_unwilling(NEWS)),
+        unwilling = _select_unwilling(NEWS)
+        recipients = (
+            select(ChatRow.chat_id)
+            .where(
+                # The ids of private chats are positive.
+                ChatRow.chat_id > 0,
+                ChatRow.is_reachable.is_(True),
+                may_write,
+                ChatRow.chat_id.not_in(unwilling),
+            )
+            .order_by(ChatRow.chat_id)
         )
-        return await self._values(query.order_by(ChatRow.chat_id))
+        return await self._values(recipients)
 
 
 def _select_unwilling(setting: str) -> Select[int]:
     """Return the query for the users who have turned a setting off."""
-    is_off = (SettingRow.name == setting) & (SettingRow.value == "off")
-    return select(SettingRow.user_id).where(is_off)
+    return select(SettingRow.user_id).where(
+        SettingRow.name == setting,
+        SettingRow.value == "off",
+    )
 
 
 class MessageRepository(SqlRepository):
@@ -122,14 +140,14 @@ class MessageRepository(SqlRepository):
             .limit(limit)
         )
         if last_turn_id is None:
-            rows = await self._rows(newest)
+            newest_first = await self._rows(newest)
         else:
             is_of_turn = MessageRow.turn_id == last_turn_id
             is_other = MessageRow.turn_id.is_distinct_from(last_turn_id)
             of_turn = await self._rows(newest.where(is_of_turn))
             others = await self._rows(newest.where(is_other))
-            rows = [*of_turn, *others]
-        oldest_first = reversed(rows[:limit])
+            newest_first = [*of_turn, *others]
+        oldest_first = reversed(newest_first[:limit])
         return [to_record(StoredMessage, row) for row in oldest_first]
 
     async def find_last_turn(self, chat_id: int, *, thread_id: int = 0) -> int | None:
@@ -144,7 +162,10 @@ class MessageRepository(SqlRepository):
 
 
 def _is_in(chat_id: int, thread_id: int) -> ColumnElement[bool]:
-    return (MessageRow.chat_id == chat_id) & (MessageRow.thread_id == thread_id)
+    """Return the condition that a message belongs to a conversation."""
+    is_in_chat = MessageRow.chat_id == chat_id
+    is_in_topic = MessageRow.thread_id == thread_id
+    return is_in_chat & is_in_topic
 
 
 class MemoryRepository(CellarRepository):
@@ -155,49 +176,42 @@ class MemoryRepository(CellarRepository):
 
         Those that have expired are left out.
         """
-        is_current = ConcernRow.until.is_(None) | (ConcernRow.until > self.now())
-        query = select(ConcernRow.name).where(ConcernRow.user_id == user_id, is_current)
+        never_expires = ConcernRow.until.is_(None)
+        expires_later = ConcernRow.until > self.now()
+        query = select(ConcernRow.name).where(
+            ConcernRow.user_id == user_id,
+            never_expires | expires_later,
+        )
         if chat_id is not None:
             query = query.where(ConcernRow.chat_id == chat_id)
-        return frozenset(await self._values(query))
+        names = await self._values(query)
+        return frozenset(names)
 
     async def list_facts(self, user_id: int) -> list[Fact]:
         """Return a user's facts and settings, and the tastes that they liked more often than not.
 
         The oldest come first.
         """
-        # The kind is read as a text, because the column has no "setting" and "rated", added below.
-        kind = type_coerce(FactRow.kind, String)
-        stated = select(kind, FactRow.value, FactRow.said, FactRow.at).where(
-            FactRow.user_id == user_id
-        )
-        setting = SettingRow.name + "=" + SettingRow.value
-        chosen = select(literal("setting"), setting, literal(""), SettingRow.at).where(
-            SettingRow.user_id == user_id
-        )
-        first_at = func.min(TasteRatingRow.at)
-        liked_minus_disliked = func.sum(case((TasteRatingRow.is_liked, 1), else_=-1))
-        liked = (
-            select(literal("rated"), TasteRatingRow.taste, literal(""), first_at)
-            .where(TasteRatingRow.user_id == user_id)
-            .group_by(TasteRatingRow.taste)
-            .having(liked_minus_disliked > 0)
-        )
         # The three are read by one statement, because this happens with every message.
-        facts = union_all(stated, chosen, liked).order_by("at")
+        query = union_all(
+            _select_stated(user_id),
+            _select_settings(user_id),
+            _select_liked(user_id),
+        )
+        facts: list[Fact] = []
         async with self.sessions() as session:
-            rows = (await session.execute(facts)).all()
-        known: list[Fact] = []
-        for fact_kind, value, said, _ in rows:
-            known.append(Fact(cast("FactKind", fact_kind), value, said))
-        return known
+            rows = await session.execute(query.order_by("at"))
+            for kind, value, original_text, _ in rows:
+                fact = Fact(cast("FactKind", kind), value, original_text)
+                facts.append(fact)
+        return facts
 
     async def list_settings(self, names: Collection[str]) -> dict[int, dict[str, str]]:
         """Return the settings with these names of all users who have chosen them, by user."""
         query = select(SettingRow.__table__).where(SettingRow.name.in_(names))
-        settings: dict[int, dict[str, str]] = {}
+        settings: defaultdict[int, dict[str, str]] = defaultdict(dict)
         for row in await self._rows(query):
-            settings.setdefault(row.user_id, {})[row.name] = row.value
+            settings[row.user_id][row.name] = row.value
         return settings
 
     async def find_undoable(self, user_id: int, undo_id: int) -> Change | None:
@@ -214,7 +228,8 @@ class MemoryRepository(CellarRepository):
     ) -> Sequence[CellarItem] | None:
         """Return the items of a file that are kept until the user decides, or None."""
         is_this = kept_import_condition(user_id, import_id, self.now())
-        items = await self._first_value(select(KeptImportRow.items).where(is_this))
+        query = select(KeptImportRow.items).where(is_this)
+        items = await self._first_value(query)
         if items is None:
             return None
         return ITEMS_ADAPTER.validate_json(items)
@@ -224,25 +239,24 @@ class MemoryRepository(CellarRepository):
 
         They were not reminded in this season yet.
         """
+        unwilling = _select_unwilling(REMINDERS)
         reminded = select(ReminderRow.user_id).where(ReminderRow.season == season)
         blocked = select(ChatRow.chat_id).where(ChatRow.access == "blocked")
         owners = select(BottleRow.user_id).where(
             BottleRow.count > 0,
-            BottleRow.user_id.not_in(_select_unwilling(REMINDERS)),
+            BottleRow.user_id.not_in(unwilling),
             BottleRow.user_id.not_in(reminded),
             BottleRow.user_id.not_in(blocked),
         )
         return await self._values(owners.distinct())
 
-    async def export(
-        self, user_id: int, user: str
-    ) -> dict[str, list[dict[str, object]]]:
+    async def export(self, user_id: int, user: str) -> dict[str, list[ReadableRow]]:
         """Return all rows of a user, by table. `user` is the hash of the user in traces.
 
         Of groups, these are only the user's messages, the answers to them, and the feedback. Traces
         stay masked.
         """
-        rows_by_table: dict[str, list[dict[str, object]]] = {}
+        rows_by_table: dict[str, list[ReadableRow]] = {}
         async with self.sessions() as session:
             for model, conditions in find_owned_rows(user_id, user).items():
                 table = model.__table__
@@ -253,8 +267,38 @@ class MemoryRepository(CellarRepository):
                     for row in found.mappings():
                         key = tuple([row[column] for column in table.primary_key])
                         rows[key] = row
-                rows_by_table[table.name] = [_to_readable(row) for row in rows.values()]
+                readable = [_to_readable(row) for row in rows.values()]
+                rows_by_table[table.name] = readable
         return rows_by_table
+
+
+def _select_stated(user_id: int) -> SelectFacts:
+    """Return the query for the facts that a user has stated."""
+    # The kind is read as a text, because the other queries have kinds that are not in its column.
+    kind = type_coerce(FactRow.kind, String)
+    return select(kind, FactRow.value, FactRow.said, FactRow.at).where(
+        FactRow.user_id == user_id
+    )
+
+
+def _select_settings(user_id: int) -> SelectFacts:
+    """Return the query for the settings that a user has chosen, such as "language=de"."""
+    setting = SettingRow.name + "=" + SettingRow.value
+    return select(literal("setting"), setting, literal(""), SettingRow.at).where(
+        SettingRow.user_id == user_id
+    )
+
+
+def _select_liked(user_id: int) -> SelectFacts:
+    """Return the query for the tastes that a user has liked more often than not."""
+    first_at = func.min(TasteRatingRow.at)
+    vote = case((TasteRatingRow.is_liked, 1), else_=-1)
+    return (
+        select(literal("rated"), TasteRatingRow.taste, literal(""), first_at)
+        .where(TasteRatingRow.user_id == user_id)
+        .group_by(TasteRatingRow.taste)
+        .having(func.sum(vote) > 0)
+    )
 
 
 class PressRepository(SqlRepository):
@@ -262,9 +306,13 @@ class PressRepository(SqlRepository):
 
     async def is_claimed(self, chat_id: int, message_id: int, action: str) -> bool:
         """Return whether a turn has carried out a press."""
-        is_press = (PressRow.chat_id == chat_id) & (PressRow.message_id == message_id)
-        query = select(PressRow.at).where(is_press, PressRow.action == action)
-        return await self._first_value(query) is not None
+        query = select(PressRow.at).where(
+            PressRow.chat_id == chat_id,
+            PressRow.message_id == message_id,
+            PressRow.action == action,
+        )
+        claimed_at = await self._first_value(query)
+        return claimed_at is not None
 
 
 class MemoryUpkeep(SqlRepository):
@@ -285,16 +333,20 @@ class MemoryUpkeep(SqlRepository):
         Return False if it was queued before, or if the user's data were deleted after `fence` was
         made.
         """
-        is_reminded = BottleRow.key.in_(keys) & (BottleRow.user_id == user_id)
+        mark_bottles = (
+            update(BottleRow)
+            .where(BottleRow.user_id == user_id, BottleRow.key.in_(keys))
+            .values(reminded_year=year)
+        )
         async with self.sessions.begin() as session:
             await fence.lock(session)
             forgotten = await fence.check(session)
             if forgotten.user:
                 return False
-            if not await _claim_season(session, user_id, season):
+            is_first = await _claim_season(session, user_id, season)
+            if not is_first:
                 return False
-            reminded = update(BottleRow).where(is_reminded).values(reminded_year=year)
-            await session.execute(reminded)
+            await session.execute(mark_bottles)
             session.add_all(messages)
         return True
 
@@ -321,7 +373,9 @@ class MemoryUpkeep(SqlRepository):
 
 def _is_same(deletion: DeletionRow) -> ColumnElement[bool]:
     """Return the condition that a deletion was not requested again since it was read."""
-    return (DeletionRow.user == deletion.user) & (DeletionRow.at == deletion.at)
+    is_of_user = DeletionRow.user == deletion.user
+    is_of_same_time = DeletionRow.at == deletion.at
+    return is_of_user & is_of_same_time
 
 
 async def _claim_season(session: AsyncSession, user_id: int, season: str) -> bool:
@@ -329,21 +383,26 @@ async def _claim_season(session: AsyncSession, user_id: int, season: str) -> boo
     first_reminder = ReminderRow(user_id=user_id, season=season)
     if await insert_new(session, first_reminder):
         return True
-    is_earlier = (ReminderRow.user_id == user_id) & (ReminderRow.season != season)
-    claim = update(ReminderRow).where(is_earlier).values(season=season)
+    claim = (
+        update(ReminderRow)
+        .where(ReminderRow.user_id == user_id, ReminderRow.season != season)
+        .values(season=season)
+    )
     return bool(await count_changed(session, claim))
 
 
-def _to_readable(row: RowMapping) -> dict[str, object]:
-    return {name: _readable(value) for name, value in row.items()}
+def _to_readable(row: RowMapping) -> ReadableRow:
+    """Return a row as it can be exported."""
+    return {name: _unpack(value) for name, value in row.items()}
 
 
-def _readable(value: object) -> object:
+def _unpack(value: object) -> object:
     """Return a stored value as it can be exported. Compressed JSON is unpacked."""
     if not isinstance(value, bytes):
         return value
     try:
-        return json.loads(zlib.decompress(value))
+        unpacked = zlib.decompress(value)
+        return json.loads(unpacked)
     except zlib.error:
         # It is a file that was not sent yet. Only its size is exported.
         return len(value)

@@ -15,27 +15,32 @@ class ReferralRepository(SqlRepository):
 
     async def get(self, referral_id: int) -> ReferralRow | None:
         """Return a referral, or None if it was deleted."""
-        return await self._first_value(
-            select(ReferralRow).where(ReferralRow.id == referral_id)
-        )
+        query = select(ReferralRow).where(ReferralRow.id == referral_id)
+        return await self._first_value(query)
 
     async def find_by_message(
         self, chat_id: int, message_id: int
     ) -> ReferralRow | None:
         """Return the referral to which a message of the bot belongs, or None."""
-        is_message = (OutboxRow.chat_id == chat_id) & (
-            OutboxRow.message_id == message_id
+        id_of_message = select(OutboxRow.referral_id).where(
+            OutboxRow.chat_id == chat_id,
+            OutboxRow.message_id == message_id,
         )
-        referral_id = select(OutboxRow.referral_id).where(is_message).scalar_subquery()
-        return await self._first_value(
-            select(ReferralRow).where(ReferralRow.id == referral_id)
-        )
+        referral_id = id_of_message.scalar_subquery()
+        query = select(ReferralRow).where(ReferralRow.id == referral_id)
+        return await self._first_value(query)
 
     async def list_open(self, user_id: int) -> Sequence[ReferralRow]:
         """Return the open referrals of a user."""
-        is_open = ReferralRow.state == ReferralState.OPEN
-        query = select(ReferralRow).where(ReferralRow.user_id == user_id, is_open)
-        return await self._values(query.order_by(ReferralRow.id))
+        query = (
+            select(ReferralRow)
+            .where(
+                ReferralRow.user_id == user_id,
+                ReferralRow.state == ReferralState.OPEN,
+            )
+            .order_by(ReferralRow.id)
+        )
+        return await self._values(query)
 
 
 class ReferralUpkeep(SqlRepository):
@@ -46,14 +51,18 @@ class ReferralUpkeep(SqlRepository):
 
         The messages of turns that still send are left out: such a turn needs its rows.
         """
-        is_failed = OutboxRow.error.is_not(None) & (OutboxRow.error != SKIPPED)
         unfinished = select(UpdateRow.update_id).where(IS_UNFINISHED)
         query = (
             select(OutboxRow, ReferralRow)
             .join(ReferralRow, ReferralRow.id == OutboxRow.referral_id)
-            .where(is_failed, OutboxRow.update_id.not_in(unfinished))
+            .where(
+                OutboxRow.error.is_not(None),
+                OutboxRow.error != SKIPPED,
+                OutboxRow.update_id.not_in(unfinished),
+            )
         )
-        return [(message, referral) for message, referral in await self._rows(query)]
+        rows = await self._rows(query)
+        return [(message, referral) for message, referral in rows]
 
     async def report(self, message: OutboxRow, notice: Sequence[OutboxRow]) -> None:
         """Queue a notice about a message that may not have arrived.
@@ -62,5 +71,6 @@ class ReferralUpkeep(SqlRepository):
         """
         reported = delete(OutboxRow).where(OutboxRow.id == message.id)
         async with self.sessions.begin() as session:
-            if await count_changed(session, reported):
+            is_first = await count_changed(session, reported)
+            if is_first:
                 session.add_all(notice)

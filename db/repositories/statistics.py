@@ -6,21 +6,22 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Final, get_args
 
-from sqlalchemy import ColumnElement, func, select
+from sqlalchemy import ColumnElement, and_, func, select
 
 from agent.turn import TurnOutcome
 from db.engine import SqlRepository
 from db.models import TurnRow
 
-TurnsByTenths = Counter[int]
+Durations = Counter[int]
 """How many turns took so many tenths of a second."""
+Condition = ColumnElement[bool]
 WEEK_DAYS: Final = 7
 OUTCOMES: Final[Sequence[TurnOutcome]] = get_args(TurnOutcome)
 API_USER: Final = 0
 """The id that stands for the HTTP API, which is not a person."""
-PEOPLE: Final = func.count(TurnRow.user_id.distinct()).filter(
-    TurnRow.user_id != API_USER
-)
+IS_PERSON: Final = TurnRow.user_id != API_USER
+PEOPLE: Final = func.count(TurnRow.user_id.distinct()).filter(IS_PERSON)
+"""The number of people among the users of turns."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,8 +53,10 @@ class Week:
     @property
     def days(self) -> list[date]:
         """Return the days, the oldest first."""
-        first = self.last - timedelta(days=WEEK_DAYS - 1)
-        return [first + timedelta(days=number) for number in range(WEEK_DAYS)]
+        days: list[date] = []
+        for days_before_last in reversed(range(WEEK_DAYS)):
+            days.append(self.last - timedelta(days=days_before_last))
+        return days
 
     @property
     def start(self) -> datetime:
@@ -90,96 +93,101 @@ class StatisticsRepository(SqlRepository):
     async def summarize_week(self, week: Week) -> WeekStatistics:
         """Return the numbers of a week."""
         by_day: list[TurnStatistics] = []
-        times_of_week: TurnsByTenths = Counter()
+        durations_of_week: Durations = Counter()
         for day in week.days:
-            start, end = midnight(day), midnight(day + timedelta(days=1))
-            times = await self._count_by_tenths(start, end)
-            times_of_week.update(times)
-            by_day.append(await self._summarize(start, end, times))
-        people = await self._count_people(week.start, week.end)
-        return WeekStatistics(
-            week, tuple(by_day), _add_up(by_day, people, times_of_week)
-        )
+            next_day = day + timedelta(days=1)
+            is_on_day = _is_between(midnight(day), midnight(next_day))
+            durations = await self._read_durations(is_on_day)
+            durations_of_week.update(durations)
+            statistics = await self._summarize(is_on_day, durations)
+            by_day.append(statistics)
+        people = await self._count_people(_is_between(week.start, week.end))
+        total = _add_up(by_day, people, durations_of_week)
+        return WeekStatistics(week, tuple(by_day), total)
 
     async def _summarize(
-        self, start: datetime, end: datetime, times: TurnsByTenths
+        self, is_on_day: Condition, durations: Durations
     ) -> TurnStatistics:
-        """Return the statistics of the turns between two times. `times` has their durations."""
-        by_outcome = [
-            func.count().filter(TurnRow.outcome == outcome).label(outcome)
-            for outcome in OUTCOMES
-        ]
+        """Return the statistics of the turns of a day, which have these durations."""
+        turn_count = func.count()
+        counts_by_outcome: list[ColumnElement[int]] = []
+        for outcome in OUTCOMES:
+            has_outcome = TurnRow.outcome == outcome
+            count = turn_count.filter(has_outcome).label(outcome)
+            counts_by_outcome.append(count)
         query = select(
-            func.count().label("turns"),
+            turn_count.label("turns"),
             PEOPLE.label("people"),
-            func.count().filter(TurnRow.retries > 0).label("retried"),
+            turn_count.filter(TurnRow.retries > 0).label("retried"),
             func.sum(TurnRow.cost_usd).label("cost_usd"),
-            func.count().filter(TurnRow.verdict == "liked").label("liked"),
-            func.count().filter(TurnRow.verdict == "disliked").label("disliked"),
-            *by_outcome,
+            turn_count.filter(TurnRow.verdict == "liked").label("liked"),
+            turn_count.filter(TurnRow.verdict == "disliked").label("disliked"),
+            *counts_by_outcome,
         )
-        [row] = await self._rows(query.where(*_are_between(start, end)))
+        [row] = await self._rows(query.where(is_on_day))
         return TurnStatistics(
             turns=row.turns,
             people=row.people,
             retried=row.retried,
             cost_usd=row.cost_usd or 0.0,
-            median_seconds=_find_seconds(times, 0.5),
-            slow_seconds=_find_seconds(times, 0.95),
+            median_seconds=_find_seconds(durations, 0.5),
+            slow_seconds=_find_seconds(durations, 0.95),
             liked=row.liked,
             disliked=row.disliked,
-            outcomes=tuple(getattr(row, name) for name in OUTCOMES),
+            outcomes=tuple([getattr(row, outcome) for outcome in OUTCOMES]),
         )
 
-    async def _count_by_tenths(self, start: datetime, end: datetime) -> TurnsByTenths:
+    async def _read_durations(self, is_on_day: Condition) -> Durations:
         """Return the number of turns of each duration, rounded to tenths of a second."""
         tenths = func.round(TurnRow.seconds * 10)
-        query = select(tenths, func.count()).where(*_are_between(start, end))
-        times: TurnsByTenths = Counter()
-        for rounded, turns in await self._rows(query.group_by(tenths)):
-            times[int(rounded)] = turns
-        return times
+        query = select(tenths, func.count()).where(is_on_day).group_by(tenths)
+        durations: Durations = Counter()
+        for rounded, turns in await self._rows(query):
+            durations[int(rounded)] = turns
+        return durations
 
-    async def _count_people(self, start: datetime, end: datetime) -> int:
-        """Return how many people wrote between two times."""
-        query = select(PEOPLE).where(*_are_between(start, end))
-        return await self._first_value(query) or 0
-
-
-def _are_between(start: datetime, end: datetime) -> tuple[ColumnElement[bool], ...]:
-    """Return the conditions for the turns from `start` on and before `end`."""
-    return TurnRow.at >= start, TurnRow.at < end
+    async def _count_people(self, is_in_week: Condition) -> int:
+        """Return how many people wrote in a week."""
+        people = await self._first_value(select(PEOPLE).where(is_in_week))
+        return people or 0
 
 
-def _find_seconds(times: TurnsByTenths, share: float) -> float:
+def _is_between(start: datetime, end: datetime) -> Condition:
+    """Return the condition for the turns from `start` on and before `end`."""
+    return and_(TurnRow.at >= start, TurnRow.at < end)
+
+
+def _find_seconds(durations: Durations, share: float) -> float:
     """Return within how many seconds this share of the turns ended, or 0 if there are no turns."""
+    min_ended = share * durations.total()
     ended = 0
-    for tenths in sorted(times):
-        ended += times[tenths]
-        if ended >= share * times.total():
+    for tenths in sorted(durations):
+        ended += durations[tenths]
+        if ended >= min_ended:
             return tenths / 10
     return 0.0
 
 
 def _add_up(
-    days: Sequence[TurnStatistics], people: int, times: TurnsByTenths
+    days: Sequence[TurnStatistics], people: int, durations: Durations
 ) -> TurnStatistics:
     """Return the numbers of all days together.
 
-    `people` is the number of people who wrote on these days. `times` has the durations of all
-    turns. Neither follows from the numbers of the days.
+    `people` is the number of people who wrote on these days. `durations` are those of all turns.
+    Neither follows from the numbers of the days.
     """
-    counts_by_outcome = zip(*[day.outcomes for day in days], strict=True)
+    outcomes_by_day = [day.outcomes for day in days]
+    counts_by_outcome = zip(*outcomes_by_day, strict=True)
     return TurnStatistics(
         turns=sum(day.turns for day in days),
         people=people,
         retried=sum(day.retried for day in days),
         cost_usd=sum(day.cost_usd for day in days),
-        median_seconds=_find_seconds(times, 0.5),
-        slow_seconds=_find_seconds(times, 0.95),
+        median_seconds=_find_seconds(durations, 0.5),
+        slow_seconds=_find_seconds(durations, 0.95),
         liked=sum(day.liked for day in days),
         disliked=sum(day.disliked for day in days),
-        outcomes=tuple(sum(counts) for counts in counts_by_outcome),
+        outcomes=tuple([sum(counts) for counts in counts_by_outcome]),
     )
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Final
 
-from sqlalchemy import ColumnElement, Select, func, or_, select
+from sqlalchemy import ColumnElement, Select, and_, func, or_, select
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import aliased, load_only
 
@@ -41,12 +41,11 @@ class TurnRepository(SqlRepository):
 
     async def find_by_message(self, chat_id: int, message_id: int) -> TurnRow | None:
         """Return the turn whose answer includes a message of the bot, or None."""
-        is_message = (OutboxRow.chat_id == chat_id) & (
-            OutboxRow.message_id == message_id
+        turn_ids = select(OutboxRow.turn_id).where(
+            OutboxRow.chat_id == chat_id,
+            OutboxRow.message_id == message_id,
         )
-        return await self._newest(
-            TurnRow.turn_id.in_(select(OutboxRow.turn_id).where(is_message))
-        )
+        return await self._newest(TurnRow.turn_id.in_(turn_ids))
 
     async def find_by_question(
         self, chat_id: int, message_id: int, before_update: int
@@ -55,23 +54,26 @@ class TurnRepository(SqlRepository):
 
         Only updates before `before_update` count. Return None if no turn answered it.
         """
-        is_message = (UpdateRow.chat_id == chat_id) & (
-            UpdateRow.message_id == message_id
+        newest = (
+            select(UpdateRow.turn_id)
+            .where(
+                UpdateRow.chat_id == chat_id,
+                UpdateRow.message_id == message_id,
+                UpdateRow.update_id < before_update,
+            )
+            .order_by(UpdateRow.update_id.desc())
+            .limit(1)
         )
-        query = select(UpdateRow.turn_id).where(
-            is_message, UpdateRow.update_id < before_update
-        )
-        return await self._first_value(
-            query.order_by(UpdateRow.update_id.desc()).limit(1)
-        )
+        return await self._first_value(newest)
 
     async def find_last(self, chat_id: int) -> TurnRow | None:
         """Return the newest turn of a chat, or None."""
         return await self._newest(TurnRow.chat_id == chat_id)
 
-    async def _newest(self, where: ColumnElement[bool]) -> TurnRow | None:
-        newest = select(TurnRow).where(where).order_by(TurnRow.at.desc())
-        return await self._first_value(newest.limit(1))
+    async def _newest(self, is_wanted: ColumnElement[bool]) -> TurnRow | None:
+        """Return the newest turn that meets a condition, or None."""
+        newest = select(TurnRow).where(is_wanted).order_by(TurnRow.at.desc()).limit(1)
+        return await self._first_value(newest)
 
 
 async def export_turns(
@@ -88,17 +90,19 @@ async def export_turns(
     are left out if their users keep their words out of traces. `mask` masks all texts.
     """
     exchanges = _select_exchanges(since, until, disliked=disliked)
+    histories: dict[int, list[MessageRow]] = {}
     async with sessions() as session:
-        rows = (await session.execute(exchanges.order_by(TurnRow.at))).all()
+        result = await session.execute(exchanges.order_by(TurnRow.at))
+        rows = result.all()
         question_ids = [question.id for _, question, _ in rows]
-        histories: dict[int, list[MessageRow]] = {}
         for start in range(0, len(question_ids), HISTORIES_AT_ONCE):
-            batch = question_ids[start : start + HISTORIES_AT_ONCE]
-            histories |= await _load_histories(session, batch)
+            end = start + HISTORIES_AT_ONCE
+            histories |= await _load_histories(session, question_ids[start:end])
     lines: list[dict[str, object]] = []
     for turn, question, answer in rows:
         history = histories.get(question.id, [])
-        lines.append(_to_line(turn, question, answer, history, mask))
+        line = _to_line(turn, question, answer, history, mask)
+        lines.append(line)
     return lines
 
 
@@ -110,10 +114,14 @@ def _to_line(
     mask: Callable[[str], str],
 ) -> dict[str, object]:
     """Return a turn as a line of a dataset for `sommelier eval`."""
-    masked_history = [
-        {"role": row.role, "content": mask(row.content), "wine_ids": row.wine_ids}
-        for row in history
-    ]
+    masked_history: list[dict[str, object]] = []
+    for message in history:
+        masked_message: dict[str, object] = {
+            "role": message.role,
+            "content": mask(message.content),
+            "wine_ids": message.wine_ids,
+        }
+        masked_history.append(masked_message)
     feedback = [turn.reason, mask(turn.comment)]
     return {
         "id": f"turn-{turn.turn_id}",
@@ -121,7 +129,7 @@ def _to_line(
         "messages": [mask(question.content)],
         "history": masked_history,
         "expect": {},
-        "note": ": ".join(part for part in feedback if part),
+        "note": ": ".join(filter(None, feedback)),
         "answer": mask(answer.content),
         "outcome": turn.outcome,
         "trace_id": turn.trace_id,
@@ -132,15 +140,20 @@ def _select_exchanges(
     since: datetime | None, until: datetime | None, *, disliked: bool
 ) -> Select[TurnRow, MessageRow, MessageRow]:
     """Return a query for turns, each with its question and its answer."""
-    is_question = (Question.turn_id == TurnRow.turn_id) & (Question.role == "user")
-    is_answer = (Answer.turn_id == TurnRow.turn_id) & (Answer.role == "assistant")
     query = (
         select(TurnRow, Question, Answer)
-        .join(Question, is_question)
-        .join(Answer, is_answer)
-        .options(load_only(Question.id, Question.content), load_only(Answer.content))
+        .join(Question, Question.turn_id == TurnRow.turn_id)
+        .join(Answer, Answer.turn_id == TurnRow.turn_id)
+        .where(
+            Question.role == "user",
+            Answer.role == "assistant",
+            ~IS_HIDDEN,
+        )
+        .options(
+            load_only(Question.id, Question.content),
+            load_only(Answer.content),
+        )
     )
-    query = query.where(~IS_HIDDEN)
     if disliked:
         query = query.where(TurnRow.verdict == "disliked")
     if since is not None:
@@ -154,16 +167,20 @@ async def _load_histories(
     session: AsyncSession, question_ids: Sequence[int]
 ) -> dict[int, list[MessageRow]]:
     """Return the messages before each question in its conversation, by the question's id."""
-    of_hidden_turn = select(TurnRow.turn_id).where(
-        TurnRow.turn_id == MessageRow.turn_id, IS_HIDDEN
+    hidden_turn = select(TurnRow.turn_id).where(
+        TurnRow.turn_id == MessageRow.turn_id,
+        IS_HIDDEN,
     )
-    columns = Question.id, Question.chat_id, Question.thread_id
-    questions = select(*columns).where(Question.id.in_(question_ids)).subquery()
-    is_earlier = (
-        (MessageRow.chat_id == questions.c.chat_id)
-        & (MessageRow.thread_id == questions.c.thread_id)
-        & (MessageRow.id < questions.c.id)
-        & ~of_hidden_turn.exists()
+    questions = (
+        select(Question.id, Question.chat_id, Question.thread_id)
+        .where(Question.id.in_(question_ids))
+        .subquery()
+    )
+    is_earlier = and_(
+        MessageRow.chat_id == questions.c.chat_id,
+        MessageRow.thread_id == questions.c.thread_id,
+        MessageRow.id < questions.c.id,
+        ~hidden_turn.exists(),
     )
     # The id of the oldest message that is exported, or None if there are not so many messages.
     first_id = (
@@ -175,12 +192,13 @@ async def _load_histories(
         .correlate(questions)
         .scalar_subquery()
     )
+    is_exported = MessageRow.id >= func.coalesce(first_id, 0)
     query = (
         select(questions.c.id, MessageRow)
-        .join(MessageRow, is_earlier & (MessageRow.id >= func.coalesce(first_id, 0)))
+        .join(MessageRow, is_earlier & is_exported)
         .order_by(MessageRow.id)
     )
-    histories: dict[int, list[MessageRow]] = defaultdict(list)
+    histories: defaultdict[int, list[MessageRow]] = defaultdict(list)
     for question_id, message in await session.execute(query):
         histories[question_id].append(message)
     return histories

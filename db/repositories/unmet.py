@@ -4,7 +4,7 @@ These are the turns that lacked something for their answer, and those whose answ
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -44,31 +44,33 @@ class UnmetWishes(SqlRepository):
         self, start: datetime, end: datetime, mask: Callable[[str], str]
     ) -> list[UnmetWish]:
         """Return the wishes of this time, the newest first. `mask` masks all that guests wrote."""
-        is_question = (Question.turn_id == TurnRow.turn_id) & (Question.role == "user")
+        is_of_turn = Question.turn_id == TurnRow.turn_id
+        is_question = Question.role == "user"
         # Hidden texts are left out by the database, so that this process never has them.
-        words = case((IS_HIDDEN, ""), else_=Question.content).label("words")
-        comment = case((IS_HIDDEN, ""), else_=TurnRow.comment).label("shown_comment")
-        columns = (
-            TurnRow.at,
-            TurnRow.lack,
-            TurnRow.verdict,
-            TurnRow.reason,
-            TurnRow.trace_id,
-        )
+        words = case((IS_HIDDEN, ""), else_=Question.content)
+        comment = case((IS_HIDDEN, ""), else_=TurnRow.comment)
         query = (
-            select(*columns, words, comment)
-            .outerjoin(Question, is_question)
+            select(
+                TurnRow.at,
+                TurnRow.lack,
+                TurnRow.verdict,
+                TurnRow.reason,
+                TurnRow.trace_id,
+                words.label("words"),
+                comment.label("shown_comment"),
+            )
+            .outerjoin(Question, is_of_turn & is_question)
             .where(TurnRow.at >= start, TurnRow.at < end, UNMET)
             .order_by(TurnRow.at.desc())
             .limit(MAX_WISHES)
         )
         rows = await self._rows(query)
+
+        def to_wishes() -> list[UnmetWish]:
+            return [_to_wish(row, mask) for row in rows]
+
         # This runs in a thread, because masking many texts takes long, and others must not wait.
-        return await asyncio.to_thread(_to_wishes, rows, mask)
-
-
-def _to_wishes(rows: Sequence[Row[Any]], mask: Callable[[str], str]) -> list[UnmetWish]:
-    return [_to_wish(row, mask) for row in rows]
+        return await asyncio.to_thread(to_wishes)
 
 
 def _to_wish(row: Row[Any], mask: Callable[[str], str]) -> UnmetWish:
