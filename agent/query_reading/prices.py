@@ -1,6 +1,8 @@
 """Read the price that a message names: "up to £15", "20-30 €", "um die zwanzig Euro"."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from math import ceil
 from typing import Any, Final, NamedTuple
 
 from agent.numerals import find_number_words, parse_number
@@ -19,14 +21,17 @@ APPROXIMATE_FACTORS: Final = 0.7, 1.3
 MIN_GIFT_PRICE: Final = 15
 MIN_GIFT_CURRENCY: Final = "EUR"
 """The currency of `MIN_GIFT_PRICE`, the lowest price of a gift for which no price is named."""
+BOTTLES_FOR_EACH: Final = 0.5
+"""The bottles that a guest is reckoned to drink, if a price is for all bottles together."""
 LIMIT_ROLES: Final = ("max", "min", "about", "between")
-RANGE: Final = pattern("[LBT]?_{0,2}C?N_?C?[^CN]?[JT][^CN]?C?N(?:_?C)?")
-AMOUNT: Final = pattern("[LBT]?_{0,2}C?N(?:_?C)?(?:_?[AB])?K?")
+RANGE: Final = pattern("(?:G_?)?[LBT]?_{0,2}C?N_?C?[^CN]?[JT][^CN]?C?N(?:_?C)?(?:_?G)?")
+AMOUNT: Final = pattern("(?:G_?)?[LBT]?_{0,2}C?N(?:_?C)?(?:_?[AB])?K?(?:_?G)?")
 """Patterns of prices like "from 20 to 30 euros" (`LNJNC`), after one symbol replaces each part:
 
 - `N` a number, `C` a currency, `K` a unit other than money (so the number is not a price)
 - `L` a limit of the number after it, `A` of the number before it, `B` of either
 - `J` joins two numbers to a range, `T` ("till") also limits the number after it
+- `G` says that the price is for all bottles together: "in all"
 - `_` a filler word, `.` anything else
 """
 
@@ -49,6 +54,8 @@ class PricePart(NamedTuple):
     number: float = 0
     currency: str = ""
     limit: str = ""
+    bottles_for_each: float = 0
+    """How many bottles the number before this part stands for: 0.5 for each of the guests."""
 
 
 def read_price(tokens: Sequence[Token], phrases: Sequence[Phrase]) -> ReadPrice:
@@ -66,12 +73,39 @@ def read_price(tokens: Sequence[Token], phrases: Sequence[Phrase]) -> ReadPrice:
             price = _price_filters(matched)
             if not price:
                 continue
+            if any(part.symbol == "G" for part in matched):
+                price = _share_total(price, _count_bottles(parts))
             filters |= price
             for part in matched:
                 used.update(part.indices)
         if filters:
             return ReadPrice(_consistent(filters), frozenset(used))
     return ReadPrice({}, frozenset())
+
+
+def _count_bottles(parts: Sequence[PricePart]) -> int:
+    """Return how many bottles a message is about, by their number or the guests', or 0."""
+    counts: list[float] = []
+    for number, unit in pairwise(parts):
+        if number.symbol == "N" and unit.bottles_for_each:
+            counts.append(number.number * unit.bottles_for_each)
+    return ceil(max(counts, default=0))
+
+
+def _share_total(price: dict[str, Any], bottles: int) -> dict[str, Any]:
+    """Return the limits of one bottle, from those of all bottles together.
+
+    If nobody knows how many bottles there are, one of them may cost as much as all, or less.
+    """
+    shared: dict[str, Any] = {}
+    for name, value in price.items():
+        if name == "currency":
+            shared[name] = value
+        elif bottles:
+            shared[name] = round(value / bottles, 2)
+        elif name == "max_price":
+            shared[name] = value
+    return shared
 
 
 def _consistent(filters: dict[str, Any]) -> dict[str, Any]:
@@ -124,8 +158,14 @@ def _read_phrase(phrase: Phrase) -> PricePart:
         return PricePart("C", phrase.indices, currency=currencies[0])
     if phrase.has_role("unknown_currency"):
         return PricePart("C", phrase.indices, currency=UNKNOWN_CURRENCY)
+    if phrase.has_role("bottles"):
+        return PricePart("K", phrase.indices, bottles_for_each=1)
+    if phrase.has_role("people"):
+        return PricePart("K", phrase.indices, bottles_for_each=BOTTLES_FOR_EACH)
     if phrase.has_role("other_unit", "percent"):
         return PricePart("K", phrase.indices)
+    if phrase.has_role("in_all"):
+        return PricePart("G", phrase.indices)
     return _read_limit(phrase)
 
 

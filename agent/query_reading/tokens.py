@@ -16,6 +16,7 @@ MIN_PLURAL_LETTERS: Final = 4
 TOKEN: Final = pattern(
     r"[0-9]+(?:[.,'’][0-9]+)*"
     r"|[A-Za-z]{1,3}[$]"
+    r"|円"  # no space follows it: "5000円以下"
     r"|[\p{L}\p{M}\p{Nl}\p{No}]+"
     r"|[-–—€$£¥₹₽₩₺₪฿₫₴%°+±~<>=.,;:!?()/\n]"
 )

@@ -104,7 +104,7 @@ def _amount_pattern() -> Pattern:
     signs: list[str] = []
     names: list[str] = []
     for word in currencies_by_word():
-        if word.isalpha():
+        if word.isalpha() and not UNSPACED_SCRIPTS.search(word):
             names.append(word)
         else:
             signs.append(escape_pattern(word))

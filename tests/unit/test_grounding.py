@@ -67,6 +67,7 @@ def test_figures_that_follow_from_evidence_pass(text: str) -> None:
         ("Kosztuje dziewięć złotych.", "9 zlotych"),
         ("Stojí 290 Kč.", "290 kc"),
         ("Sai por R$ 99.", "r$ 99"),
+        ("価格は3,500円です。", "3,500円"),
         ("Elle coûte 1\u202f234 €.", "1234 €"),
         ("Sie kostet 1’234 €.", "1’234 €"),
         ("The Chinon 2015 is even better.", "2015"),

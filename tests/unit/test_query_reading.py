@@ -382,3 +382,31 @@ def test_another_offer_than_a_bottle_is_read(
 def test_a_kind_of_wine_for_an_occasion_is_no_name(text: str, language: str) -> None:
     assert read_asked_name(text, language) is None
     assert read_asked_name("Cheval Blanc for my birthday", "en") is not None
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "price_of_a_bottle"),
+    [
+        ("en", "six bottles, 120 euros in all", 20),
+        ("fr", "un rouge pour 12 personnes, 120 € en tout", 20),
+        ("de", "Rotwein für 8 Leute, insgesamt höchstens 100 Euro", 25),
+        ("nl", "rood voor 10 mensen, 150 euro in totaal", 30),
+        ("it", "rosso per otto persone, 80 euro in tutto", 20),
+        ("es", "tinto, 100 euros en total para 5 botellas", 20),
+        ("pt", "tinto para 6 pessoas, 90 euros ao todo", 30),
+        ("en", "a red for the party, 120 euros in all", 120),
+        ("en", "6 bottles in all, 20 euros each", 20),
+    ],
+)
+def test_a_price_of_all_bottles_is_shared_among_them(
+    language: str, text: str, price_of_a_bottle: float
+) -> None:
+    filters = read_request(text, language).filters
+    assert filters["max_price"] == price_of_a_bottle
+    assert "min_price" not in filters
+
+
+@pytest.mark.parametrize("text", ["5000円以下の赤ワイン", "赤ワイン 5000円"])
+def test_a_price_in_yen_is_read(text: str) -> None:
+    filters = read_request(text, "ja").filters
+    assert (filters["max_price"], filters["currency"]) == (5000, "JPY")
