@@ -212,10 +212,10 @@ async def test_words_compare_with_the_wines_shown(fallback: Fallback) -> None:
         assert (wine.price or 0) < (better[0].price or 0)
         assert wine.country == "Italy"
     similar = await conversation.say("something like the second")
-    assert similar.text.split("\n\n")[1].startswith("These are most like")
+    assert f"These are most like {wines_of(cheaper)[1].label}" in similar.text
     lighter = wines_of(await conversation.say("these are too heavy"))
     assert lighter
-    assert all(wine.body in (Body.LIGHT, Body.MEDIUM_LIGHT) for wine in lighter)
+    assert all(wine.body not in (Body.MEDIUM_FULL, Body.FULL) for wine in lighter)
 
 
 async def test_where_nothing_is_cheaper_the_wish_stays_as_it_was(
