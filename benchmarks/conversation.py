@@ -9,16 +9,13 @@ import asyncio
 import html
 import json
 import re
-import shutil
-import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from PIL import Image, ImageChops
-
+from benchmarks.admin_pictures import shrink
+from tests.browser import HOW_TO_GET_ONE, find_chromium, open_browser
 from tests.doubles.bot_api import TOKEN, BotApi
 from tests.doubles.model_server import ModelServer, Step, answer, answer_json, tool_call
 from tests.doubles.server import JsonObject
@@ -181,36 +178,16 @@ def page(chats: Mapping[str, Sequence[tuple[str, JsonObject]]]) -> str:
     )
 
 
-def take_picture(source: str, to: Path) -> None:
-    """Take the picture of a page, without the empty space below it."""
-    chromium = shutil.which("chromium") or shutil.which("google-chrome")
-    if chromium is None:
-        raise SystemExit("chromium is not on this machine")
-    with tempfile.TemporaryDirectory() as folder:
-        file, raw = Path(folder, "page.html"), Path(folder, "page.png")
-        file.write_text(source, "utf-8")
-        arguments = (
-            "--headless=new",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--hide-scrollbars",
-        )
-        size = f"--window-size={WIDTH},1600"
-        subprocess.run(
-            [chromium, *arguments, size, f"--screenshot={raw}", file.as_uri()],
-            check=True,
-            capture_output=True,
-        )
-        _crop(raw, to)
-
-
-def _crop(raw: Path, to: Path) -> None:
-    picture = Image.open(raw).convert("RGB")
-    empty = Image.new("RGB", picture.size, "white")
-    bounds = ImageChops.difference(picture, empty).getbbox()
-    assert bounds is not None
-    cropped = picture.crop((0, 0, picture.width, bounds[3] + 16))
-    cropped.quantize(128).save(to, optimize=True)
+async def take_picture(source: str, to: Path) -> None:
+    """Take the picture of a page."""
+    program = await find_chromium()
+    if not program:
+        raise SystemExit(HOW_TO_GET_ONE)
+    async with open_browser(program) as browser:
+        page = await browser.new_page(viewport={"width": WIDTH, "height": 600})
+        await page.set_content(source)
+        await page.screenshot(path=to, full_page=True)
+    shrink(to)
 
 
 async def conversations() -> dict[str, list[tuple[str, JsonObject]]]:
@@ -222,6 +199,11 @@ async def conversations() -> dict[str, list[tuple[str, JsonObject]]]:
     }
 
 
+async def main() -> None:
+    """Write the picture."""
+    await take_picture(page(await conversations()), PICTURE)
+    print(f"{PICTURE.name}: {PICTURE.stat().st_size:,} bytes")
+
+
 if __name__ == "__main__":
-    take_picture(page(asyncio.run(conversations())), PICTURE)
-    sys.stdout.write(f"{PICTURE} is written\n")
+    asyncio.run(main())
