@@ -18,7 +18,12 @@ from agent.cellar.items import (
     items_in_stock,
 )
 from agent.query_reading.tokens import strip_plural
-from agent.sommelier.vocabulary import Currency, canonical_name, normalize, to_euros
+from agent.sommelier.vocabulary import (
+    Currency,
+    find_canonical_name,
+    normalize,
+    to_euros,
+)
 from agent.turn import CellarItem
 
 Size = Literal["half", "bottle", "magnum", "large"]
@@ -208,9 +213,9 @@ def _fold(text: str) -> str:
 
 @lru_cache(MAX_CACHED_TEXTS)
 def _find_canonical_grape(name: str) -> str:
-    return canonical_name("grapes", name)
+    return find_canonical_name("grapes", name)
 
 
 @lru_cache(MAX_CACHED_TEXTS)
 def _find_canonical_country(name: str) -> str:
-    return canonical_name("countries", name)
+    return find_canonical_name("countries", name)

@@ -16,9 +16,9 @@ from agent.query_reading.tokens import strip_plural
 from agent.sommelier.queries import Canonical, ListOf, NameList, ShortText
 from agent.sommelier.vocabulary import (
     NameKind,
-    canonical_name,
+    find_canonical_name,
+    list_synonyms,
     normalize,
-    synonyms,
 )
 from agent.tables import StrictModel
 from agent.turn import CellarItem, Drink
@@ -208,7 +208,7 @@ def _filter_by_grapes(names: Sequence[str]) -> ItemFilter:
 
     A wine whose grapes are unknown meets it if its name has the name of one of the grapes.
     """
-    grapes = {canonical_name("grapes", name) for name in names}
+    grapes = {find_canonical_name("grapes", name) for name in names}
     phrases = _list_synonyms("grapes", names)
 
     def has_grape(indexed: IndexedItem) -> bool:
@@ -224,7 +224,7 @@ def _filter_by_regions(names: Sequence[str]) -> ItemFilter:
 
     A wine meets it also if its own name has the name of one of the regions.
     """
-    countries = {canonical_name("countries", name) for name in names}
+    countries = {find_canonical_name("countries", name) for name in names}
     phrases = _list_synonyms("regions", names)
 
     def is_from_region(indexed: IndexedItem) -> bool:
@@ -239,7 +239,7 @@ def _list_synonyms(kind: NameKind, names: Sequence[str]) -> list[str]:
     """Return all names of some grapes or regions, each with a space before and after."""
     phrases: list[str] = []
     for name in names:
-        for synonym in synonyms(kind, name):
+        for synonym in list_synonyms(kind, name):
             phrases.append(f" {synonym} ")
     return phrases
 

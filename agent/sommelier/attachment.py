@@ -27,8 +27,8 @@ from agent.sommelier.vocabulary import (
     Style,
     canonicalize,
     format_money_for_model,
+    list_synonyms,
     parse_currency,
-    synonyms,
 )
 from agent.sommelier.wine import Wine, wine_record
 from agent.sommelier.wine_tools import NoArguments, full_record
@@ -398,6 +398,6 @@ def _origin_words(wine: Wine) -> set[str]:
     """Return the words of a wine's origin and grapes, with synonyms of the grapes."""
     names = [wine.region, wine.appellation, wine.country]
     for grape in wine.grapes:
-        names += synonyms("grapes", grape)
+        names += list_synonyms("grapes", grape)
     words = split_words(" ".join(names))
     return set(words)

@@ -25,7 +25,12 @@ from agent.sommelier.conversion import (
     format_converted,
 )
 from agent.sommelier.offers import Offer
-from agent.sommelier.vocabulary import Allergen, Currency, OfferKind, canonical_name
+from agent.sommelier.vocabulary import (
+    Allergen,
+    Currency,
+    OfferKind,
+    find_canonical_name,
+)
 from agent.sommelier.wine import VEGAN_WORD, Wine, wine_fields
 from agent.text import split_words
 
@@ -280,7 +285,7 @@ def translate_country(country: str) -> str:
     # Not `current_language`, because countries have names in more languages than our texts.
     if current_locale().startswith(ENGLISH):
         return country  # the catalogue has the English names
-    name = canonical_name("countries", country)
+    name = find_canonical_name("countries", country)
     if name == "england":  # CLDR has a name for the United Kingdom only
         return translate("england")
     code = _country_codes().get(name)
@@ -302,5 +307,5 @@ def _country_codes() -> Mapping[str, str]:
     """Return the codes of countries (ISO 3166) by their canonical names."""
     codes: dict[str, str] = {}
     for code, name in country_names(ENGLISH).items():
-        codes[canonical_name("countries", name)] = code
+        codes[find_canonical_name("countries", name)] = code
     return codes

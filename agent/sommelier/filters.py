@@ -19,10 +19,10 @@ from agent.sommelier.vocabulary import (
     Currency,
     NameKind,
     Style,
-    canonical_name,
+    find_canonical_name,
+    list_synonyms,
     normalize,
     speaks_of_oak,
-    synonyms,
 )
 from agent.sommelier.wine import Wine
 from agent.text import split_words
@@ -180,7 +180,7 @@ def _has_grape_or_origin(wine: Wine, kind: NameKind, names: Sequence[str]) -> bo
         text = f"{wine.region} / {wine.appellation} / {wine.name}"
     padded_text = f" {normalize(text)} "
     for name in names:
-        for variant in synonyms(kind, name):
+        for variant in list_synonyms(kind, name):
             # The spaces keep a name from being found within a word.
             if f" {variant} " in padded_text:
                 return True
@@ -189,9 +189,9 @@ def _has_grape_or_origin(wine: Wine, kind: NameKind, names: Sequence[str]) -> bo
 
 def _share_name(kind: NameKind, names: Sequence[str], others: Sequence[str]) -> bool:
     """Return whether one of the names is a synonym of one of the others."""
-    canonical_names = {canonical_name(kind, name) for name in names}
+    canonical_names = {find_canonical_name(kind, name) for name in names}
     for other in others:
-        if canonical_name(kind, other) in canonical_names:
+        if find_canonical_name(kind, other) in canonical_names:
             return True
     return False
 

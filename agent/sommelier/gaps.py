@@ -20,7 +20,7 @@ from agent.sommelier.vocabulary import (
     NameKind,
     Style,
     canonicalize,
-    known_names,
+    list_known_names,
     normalize,
 )
 from agent.sommelier.wine import Wine
@@ -58,7 +58,7 @@ def _clean_grapes(value: object) -> list[str]:
 def _is_known(kind: NameKind, name: object) -> bool:
     if not isinstance(name, str):
         return False
-    return normalize(name) in known_names(kind)
+    return normalize(name) in list_known_names(kind)
 
 
 def _clean_country(value: object) -> object:

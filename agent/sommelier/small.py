@@ -34,7 +34,7 @@ from agent.sommelier.sommelier_prompts import (
     SommelierResponse,
     WineRecommendation,
 )
-from agent.sommelier.vocabulary import canonical_name
+from agent.sommelier.vocabulary import find_canonical_name
 from agent.sommelier.wine import Wine
 from agent.text import split_words
 from agent.turn import Deps
@@ -200,9 +200,9 @@ def _is_true(text: str, wine: Wine) -> bool:
     if detect_language(text, language) != language:
         return False
     request = read_request(text, language)
-    grapes = {canonical_name("grapes", name) for name in wine.grapes}
+    grapes = {find_canonical_name("grapes", name) for name in wine.grapes}
     for name in request.values("grapes"):
-        if canonical_name("grapes", name) not in grapes:
+        if find_canonical_name("grapes", name) not in grapes:
             return False
     named_colours = {*request.values("styles"), *request.values("colours")}
     return named_colours <= {str(wine.style), str(wine.colour)}

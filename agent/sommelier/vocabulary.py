@@ -29,8 +29,9 @@ OAKED: Final = (
     "barriques",
     "vanilla",
 )
+"""The words in the notes of wines with oak."""
 UNOAKED: Final = ("no oak", "no new oak", "without oak", "not oaky", "unoaked")
-"""The words in the notes of wines with oak, and of wines without it."""
+"""The phrases in the notes of wines without oak, which have a word of `OAKED` too."""
 
 
 def normalize(name: str) -> str:
@@ -38,47 +39,60 @@ def normalize(name: str) -> str:
     return " ".join(split_words(name))
 
 
-def mentions(text: str, phrases: Sequence[str]) -> bool:
-    """Return whether a normalized text between spaces has one of the phrases as whole words."""
+def has_phrase(text: str, phrases: Sequence[str]) -> bool:
+    """Return whether a text has one of the phrases as whole words.
+
+    The text is normalized, and begins and ends with a space.
+    """
     return any(f" {phrase} " in text for phrase in phrases)
 
 
 def speaks_of_oak(text: str) -> bool:
-    """Return whether the normalized words of a wine, between spaces, say that it has oak."""
-    return mentions(text, OAKED) and not mentions(text, UNOAKED)
+    """Return whether a text about a wine says that it has oak: "aged in barriques".
+
+    The text is normalized, and begins and ends with a space.
+    """
+    return has_phrase(text, OAKED) and not has_phrase(text, UNOAKED)
 
 
-def synonyms(kind: NameKind, name: str) -> tuple[str, ...]:
+def list_synonyms(kind: NameKind, name: str) -> tuple[str, ...]:
     """Return all normalized names of a grape, country or region, the canonical one first."""
     name = normalize(name)
     if kind == "countries":
         name = name.removeprefix("the ")
     if not name:
         return ()
-    return _synonyms()[kind].get(name, (name,))
+    return _load_synonyms()[kind].get(name, (name,))
 
 
-def known_names(kind: NameKind) -> Collection[str]:
+def list_known_names(kind: NameKind) -> Collection[str]:
     """Return all normalized names of this kind in `synonyms.toml`."""
-    return _synonyms()[kind].keys()
+    return _load_synonyms()[kind].keys()
 
 
-def canonical_name(kind: NameKind, name: str) -> str:
-    """Return the normalized canonical name: `syrah` for both `Shiraz` and `Syrah`."""
-    names = synonyms(kind, name)
+def find_canonical_name(kind: NameKind, name: str) -> str:
+    """Return the normalized canonical name: `syrah` for both `Shiraz` and `Syrah`.
+
+    It is empty if `name` has no letter and no digit.
+    """
+    names = list_synonyms(kind, name)
     if not names:
         return ""
     return names[0]
 
 
 @cache
-def _synonyms() -> Mapping[NameKind, Mapping[str, tuple[str, ...]]]:
+def _load_synonyms() -> Mapping[NameKind, Mapping[str, tuple[str, ...]]]:
+    """Return the synonyms of each kind, by each of the names in them."""
     file = Path(__file__).with_name("synonyms.toml")
     groups_by_kind = read_toml(dict[NameKind, list[tuple[str, ...]]], file)
-    groups_by_name: dict[NameKind, dict[str, tuple[str, ...]]] = {}
+    synonyms_by_kind: dict[NameKind, dict[str, tuple[str, ...]]] = {}
     for kind, groups in groups_by_kind.items():
-        groups_by_name[kind] = {name: group for group in groups for name in group}
-    return groups_by_name
+        by_name: dict[str, tuple[str, ...]] = {}
+        for group in groups:
+            by_name.update(dict.fromkeys(group, group))
+        synonyms_by_kind[kind] = by_name
+    return synonyms_by_kind
 
 
 class Currency(StrEnum):
@@ -102,30 +116,29 @@ class Currency(StrEnum):
 
 
 class _Currencies(StrictModel):
-    """The content of `currencies.toml`.
-
-    `euros` is the value of one unit in euros. `signs` are written before amounts. `words` are
-    separated by spaces, as are the codes of the currencies that they may mean.
-    """
+    """The content of `currencies.toml`."""
 
     euros: dict[Currency, float]
+    """The value of one unit of each currency in euros."""
     signs: dict[Currency, str]
+    """The signs that are written before amounts."""
     words: dict[str, str]
+    """The words that may mean a currency, by its code, both separated by spaces."""
 
 
 @cache
-def _currencies() -> _Currencies:
+def _load_currencies() -> _Currencies:
     return read_toml(_Currencies, Path(__file__).with_name("currencies.toml"))
 
 
 def to_euros(amount: float, currency: Currency) -> float:
     """Convert `amount` from `currency` to euros, at rounded rates."""
-    return round(amount * _currencies().euros[currency], 2)
+    return round(amount * _load_currencies().euros[currency], 2)
 
 
 def convert(amount: float, source: Currency, target: Currency) -> float:
     """Convert an amount from one currency to another, at rounded rates."""
-    euros = _currencies().euros
+    euros = _load_currencies().euros
     return amount * euros[source] / euros[target]
 
 
@@ -137,13 +150,13 @@ def format_money_for_model(amount: float, currency: Currency | None) -> str:
     number = f"{amount:.2f}".removesuffix(".00")
     if currency is None:
         return number
-    sign = _currencies().signs.get(currency, f"{currency} ")
+    sign = _load_currencies().signs.get(currency, f"{currency} ")
     return f"{sign}{number}"
 
 
 def parse_currency(text: str) -> Currency | None:
     """Return the currency with this sign or code, or None."""
-    for currency, sign in _currencies().signs.items():
+    for currency, sign in _load_currencies().signs.items():
         if text == sign:
             return currency
     return Currency.__members__.get(text.upper())
@@ -152,14 +165,25 @@ def parse_currency(text: str) -> Currency | None:
 @cache
 def currencies_by_word() -> Mapping[str, frozenset[Currency]]:
     """Return the currencies that a folded word, sign or code in prose may mean, by the word."""
-    by_word = {currency.lower(): frozenset({currency}) for currency in Currency}
-    tables = [language.money for language in load_languages().values()]
-    for table in (_currencies().words, *tables):
+    by_word: dict[str, set[Currency]] = {}
+    for currency in Currency:
+        by_word[currency.lower()] = {currency}
+    tables: list[Mapping[str, str]] = [_load_currencies().words]
+    for language in load_languages().values():
+        tables.append(language.money)
+    for table in tables:
         for codes, words in table.items():
-            currencies = frozenset(map(Currency, codes.split()))
-            for word in map(fold, words.split()):
-                by_word[word] = by_word.get(word, frozenset()) | currencies
-    return by_word
+            currencies = map(Currency, codes.split())
+            _add_currencies(by_word, words, tuple(currencies))
+    return {word: frozenset(currencies) for word, currencies in by_word.items()}
+
+
+def _add_currencies(
+    by_word: dict[str, set[Currency]], words: str, currencies: Collection[Currency]
+) -> None:
+    """Add the currencies that some words, separated by spaces, may mean."""
+    for word in words.split():
+        by_word.setdefault(fold(word), set()).update(currencies)
 
 
 Style = StrEnum("Style", "RED WHITE ROSE ORANGE SPARKLING SWEET FORTIFIED ALCOHOL_FREE")

@@ -3,7 +3,12 @@
 import zlib
 from dataclasses import dataclass, replace
 
-from agent.sommelier.vocabulary import OfferKind, canonical_name, normalize, synonyms
+from agent.sommelier.vocabulary import (
+    OfferKind,
+    find_canonical_name,
+    list_synonyms,
+    normalize,
+)
 from agent.sommelier.wine import Wine, wine_fields
 
 
@@ -36,8 +41,8 @@ def make_entry(number: int, wine: Wine) -> Entry:
         wine=wine,
         price=wine.price_in_euros,
         in_stock=wine.in_stock,
-        country=canonical_name("countries", wine.country),
-        grapes=tuple(canonical_name("grapes", grape) for grape in wine.grapes),
+        country=find_canonical_name("countries", wine.country),
+        grapes=tuple(find_canonical_name("grapes", grape) for grape in wine.grapes),
         origin=f" {normalize(wine.region)} | {normalize(wine.appellation)} ",
         name=f" {normalize(wine.name)} ",
         text=f" {searched_text(wine)} ",
@@ -55,7 +60,7 @@ def searched_text(wine: Wine) -> str:
     if wine.vintage is None:
         words.append("NV")
     for grape in wine.grapes:
-        names = synonyms("grapes", grape)
+        names = list_synonyms("grapes", grape)
         # A single name is that of the field, which is there already.
         if len(names) > 1:
             words += names

@@ -11,10 +11,10 @@ from agent.sommelier.vocabulary import (
     NameKind,
     Style,
     Sweetness,
-    canonical_name,
-    mentions,
+    find_canonical_name,
+    has_phrase,
+    list_synonyms,
     speaks_of_oak,
-    synonyms,
     to_euros,
 )
 from agent.sommelier.wine import NON_VEGAN_ALLERGENS
@@ -161,7 +161,7 @@ def _has_style(query: WineQuery) -> Predicate:
         return lambda entry: entry.wine.style in styles
     if Style.SPARKLING not in styles:
         return lambda entry: entry.wine.colour in styles
-    return lambda entry: entry.wine.colour in styles or mentions(entry.text, BUBBLES)
+    return lambda entry: entry.wine.colour in styles or has_phrase(entry.text, BUBBLES)
 
 
 def _is_made_of(names: Sequence[str]) -> Predicate:
@@ -169,13 +169,13 @@ def _is_made_of(names: Sequence[str]) -> Predicate:
 
     If the grapes of a wine are unknown, its name must mention one of them.
     """
-    grapes = frozenset(canonical_name("grapes", name) for name in names)
+    grapes = frozenset(find_canonical_name("grapes", name) for name in names)
     phrases = _all_synonyms("grapes", names)
 
     def is_made_of(entry: Entry) -> bool:
         if entry.grapes:
             return not grapes.isdisjoint(entry.grapes)
-        return mentions(entry.name, phrases)
+        return has_phrase(entry.name, phrases)
 
     return is_made_of
 
@@ -193,14 +193,14 @@ def _is_not_made_of(names: Sequence[str]) -> Predicate:
             return False
         if entry.grapes:
             return True
-        return not mentions(entry.text, phrases)
+        return not has_phrase(entry.text, phrases)
 
     return is_not_made_of
 
 
 def _is_from(names: Sequence[str]) -> Predicate:
     """Return the predicate that a wine is from one of the countries."""
-    countries = frozenset(canonical_name("countries", name) for name in names)
+    countries = frozenset(find_canonical_name("countries", name) for name in names)
     return lambda entry: entry.country in countries
 
 
@@ -212,7 +212,7 @@ def _is_in_region(names: Sequence[str]) -> Predicate:
     regions = _all_synonyms("regions", names)
 
     def is_in_region(entry: Entry) -> bool:
-        return mentions(entry.origin, regions) or mentions(entry.name, regions)
+        return has_phrase(entry.origin, regions) or has_phrase(entry.name, regions)
 
     return is_in_region
 
@@ -221,7 +221,7 @@ def _all_synonyms(kind: NameKind, names: Sequence[str]) -> list[str]:
     """Return the names with all their synonyms."""
     found: list[str] = []
     for name in names:
-        found += synonyms(kind, name)
+        found += list_synonyms(kind, name)
     return found
 
 

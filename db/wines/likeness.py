@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from agent.sommelier.vocabulary import canonical_name, normalize
+from agent.sommelier.vocabulary import find_canonical_name, normalize
 from agent.sommelier.wine import Wine
 from db.wines.entries import Entry
 from db.wines.filters import SCALES
@@ -17,8 +17,8 @@ def distance_from(wine: Wine) -> Callable[[Entry], float]:
 
     Its result is a weighted sum of the differences in each trait, and is 0 for an equal wine.
     """
-    country = canonical_name("countries", wine.country)
-    grapes = {canonical_name("grapes", grape) for grape in wine.grapes}
+    country = find_canonical_name("countries", wine.country)
+    grapes = {find_canonical_name("grapes", grape) for grape in wine.grapes}
     region = normalize(wine.region)
     # The spaces let only whole words match.
     padded_region = f" {region} "

@@ -41,9 +41,9 @@ from agent.sommelier.vocabulary import (
     Food,
     Style,
     Sweetness,
-    canonical_name,
-    known_names,
-    mentions,
+    find_canonical_name,
+    has_phrase,
+    list_known_names,
     normalize,
     to_euros,
 )
@@ -227,7 +227,7 @@ def _first_keys(query: WineQuery, matches: Container[int] | None) -> Iterator[Ke
     if query.order != "match":
         yield from _price_keys(query, matches)
     if query.vegan:
-        yield lambda entry: not mentions(entry.text, (VEGAN_WORD,))
+        yield lambda entry: not has_phrase(entry.text, (VEGAN_WORD,))
 
 
 def _other_keys(
@@ -287,7 +287,7 @@ def _point_keys(query: WineQuery, soft: Filters) -> Iterator[Key]:
         foods = frozenset(query.foods)
         yield _food_points(foods)
     if query.grapes:
-        grapes = {canonical_name("grapes", name) for name in query.grapes}
+        grapes = {find_canonical_name("grapes", name) for name in query.grapes}
         yield _grape_points(grapes)
 
 
@@ -426,7 +426,7 @@ def _find_naming_words(text: str) -> set[str]:
     # With spaces around the text, its first and last words are found like the others.
     text = f" {normalize(text)} "
     # The longest names come first, so that "pinot" leaves nothing of "pinot noir" behind.
-    longest_first = sorted(known_names("grapes"), key=len, reverse=True)
+    longest_first = sorted(list_known_names("grapes"), key=len, reverse=True)
     for name in longest_first:
         text = text.replace(f" {name} ", " ")
     words = extract_words(text)

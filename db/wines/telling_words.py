@@ -6,7 +6,7 @@ from typing import Final
 
 from agent.language import all_common_words, stop_words
 from agent.query_reading.tables import load_profiles
-from agent.sommelier.vocabulary import known_names, synonyms
+from agent.sommelier.vocabulary import list_known_names, list_synonyms
 from agent.sommelier.wine import Wine
 from agent.text import split_words
 
@@ -30,8 +30,8 @@ def split_name(wine: Wine) -> list[str]:
 def split_places(wine: Wine) -> list[str]:
     """Return the words of the places of a wine, and of the synonyms of its regions."""
     names = [wine.appellation, wine.region, wine.country]
-    names += synonyms("regions", wine.appellation)
-    names += synonyms("regions", wine.region)
+    names += list_synonyms("regions", wine.appellation)
+    names += list_synonyms("regions", wine.region)
     return split_words(" ".join(names))
 
 
@@ -39,7 +39,7 @@ def split_grapes(wine: Wine) -> list[str]:
     """Return the words of the grapes of a wine, and of their synonyms."""
     names: list[str] = []
     for grape in wine.grapes:
-        names += synonyms("grapes", grape)
+        names += list_synonyms("grapes", grape)
     return split_words(" ".join(names))
 
 
@@ -73,7 +73,11 @@ def telling_words(words: Iterable[str]) -> list[str]:
 @cache
 def known_words() -> frozenset[str]:
     """Return the words of the names of grapes and regions. They are taken as spelt rightly."""
-    names = [*known_names("grapes"), *known_names("regions"), *load_profiles()]
+    names = [
+        *list_known_names("grapes"),
+        *list_known_names("regions"),
+        *load_profiles(),
+    ]
     return frozenset(split_words(" ".join(names)))
 
 

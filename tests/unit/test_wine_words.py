@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.sommelier import wine
-from agent.sommelier.vocabulary import NameKind, canonical_name, normalize
+from agent.sommelier.vocabulary import NameKind, find_canonical_name, normalize
 from db.wines.ranking import MAX_WORDS, extract_words
 
 
@@ -37,7 +37,7 @@ def test_terms_have_no_query_syntax(text: str) -> None:
 
 
 def test_names_of_a_grape_share_a_canonical_name() -> None:
-    assert canonical_name("grapes", "Spätburgunder") == canonical_name(
+    assert find_canonical_name("grapes", "Spätburgunder") == find_canonical_name(
         "grapes", "PINOT NOIR"
     )
 

@@ -9,10 +9,10 @@ from agent.sommelier.vocabulary import (
     Currency,
     Style,
     canonicalize,
-    known_names,
+    list_known_names,
+    list_synonyms,
     normalize,
     parse_currency,
-    synonyms,
 )
 from agent.sommelier.wine import Wine
 from agent.text import cut, pattern
@@ -114,9 +114,9 @@ def translate_word(table: str, text: str) -> str:
 
 def read_country(text: str) -> str:
     """Return the English name of a country, or else the cell."""
-    if normalize(text) not in known_names("countries"):
+    if normalize(text) not in list_known_names("countries"):
         return text
-    usual_name = synonyms("countries", text)[0]
+    usual_name = list_synonyms("countries", text)[0]
     return usual_name.title()
 
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from agent.query_reading.tables import find_profile, load_lexicon
 from agent.query_reading.tokens import strip_plural
-from agent.sommelier.vocabulary import Style, known_names, normalize, synonyms
+from agent.sommelier.vocabulary import Style, list_known_names, list_synonyms, normalize
 from agent.tables import StrictModel, read_toml
 from db.wines.lists.cells import read_country, read_style
 from db.wines.lists.words import load_words
@@ -266,7 +266,7 @@ def _facts_by_name() -> Mapping[Stems, NameFact]:
     """
     words = load_words()
     facts: dict[Stems, NameFact] = {}
-    for country in known_names("countries"):
+    for country in list_known_names("countries"):
         usual_name = read_country(country)
         facts[_stems(country)] = NameFact(country=usual_name)
     for sweetness, names in words["sweetness"].items():
@@ -276,8 +276,8 @@ def _facts_by_name() -> Mapping[Stems, NameFact]:
         names_in_titles = words["title_styles"].get(style, frozenset())
         for name in names | names_in_titles:
             facts[_stems(name)] = NameFact(style=style)
-    for name in known_names("grapes"):
-        usual_name = synonyms("grapes", name)[0]
+    for name in list_known_names("grapes"):
+        usual_name = list_synonyms("grapes", name)[0]
         facts[_stems(name)] = NameFact(grape=usual_name.title())
     facts |= _facts_of_lexicon()
     for place in _places():
