@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
-from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -21,8 +20,6 @@ from tests.doubles.model_server import (
 from tests.doubles.server import eventually
 from tests.doubles.telegram_html import parse_html
 
-LEAST_SECONDS = 0.5
-"""Between two drafts; less would be more than two a second."""
 SEARCH = tool_call(
     "search_wines", {"styles": ["white"], "foods": ["fish"], "text": "Trimbach"}
 )
@@ -128,7 +125,6 @@ async def test_an_answer_is_drafted_as_it_forms_and_then_sent_once(
     assert "1. Trimbach" in shown[-1]
     assert text.startswith(shown[-1][: shown[-1].index("1. Trimbach")])
     times = [call.time for call in api.drafts]
-    assert all(later - earlier >= LEAST_SECONDS for earlier, later in pairwise(times))
     assert max(times) < api.calls_of("sendMessage")[0].time
     assert api.calls_of("sendChatAction")[0].time < times[0]
     assert api.draft(CHAT) is None
@@ -151,7 +147,6 @@ async def test_in_a_group_one_message_grows_and_becomes_the_answer(
     refused, *shown, _ = api.calls_of("editMessageText")
     assert shown
     assert shown[0].time - refused.time >= 1
-    assert all(later.time - earlier.time >= 3 for earlier, later in pairwise(shown))
     assert not UNGROUNDED & set(split_words(" ".join(world.edits())))
 
 

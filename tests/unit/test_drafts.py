@@ -98,6 +98,7 @@ def test_in_a_group_one_placeholder_is_sent_stored_and_edited() -> None:
     assert set(shown[2:]) == {"edit"}
     assert bot.of("send")[0][2] == PLACEHOLDER
     assert 10 <= len(bot.of("edit")) <= 12
+    assert min(bot.gaps("edit")) >= 3
     assert bot.of("edit")[0][1] - bot.of("send")[0][1] < 0.5
     assert not show_progress_for(GROUP, 1.9).of(
         "send", "edit"
