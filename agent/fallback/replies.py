@@ -1,0 +1,253 @@
+"""Write the replies of the rules.
+
+A reply with wines begins with the wish as it was understood, so that the user can correct it, and
+ends with the words that were not understood.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Final
+
+from agent.documents.passages import Chunk, announce_passages, format_source_line
+from agent.fallback.follow_ups import FollowUp, find_cheapest
+from agent.fallback.merging import Wish
+from agent.fallback.reasons import describe_fit
+from agent.fallback.searching import FoundWines
+from agent.fallback.wording import (
+    describe_field,
+    describe_request,
+    describe_wine,
+    is_vegan,
+    name_value,
+)
+from agent.formatting import join_or
+from agent.i18n import current_language, translate
+from agent.markdown import escape
+from agent.query_reading.prices import UNKNOWN_CURRENCY
+from agent.query_reading.purchases import read_purchase
+from agent.query_reading.request import Request
+from agent.query_reading.tables import load_pairings
+from agent.sommelier.cards import format_prices, get_shown_label, render_wine
+from agent.sommelier.queries import get_pairing
+from agent.sommelier.sommelier_prompts import (
+    ResponseType,
+    SommelierResponse,
+    WineRecommendation,
+)
+from agent.sommelier.vocabulary import Allergen
+from agent.sommelier.wine import Wine
+from agent.turn import Lack, Reply
+
+MAX_WINES: Final = 3
+"""The number of wines that a reply shows."""
+
+
+def text_reply(text: str, *, is_on_topic: bool = True) -> Reply:
+    """Return a reply without wines."""
+    response_type: ResponseType = "off_topic"
+    if is_on_topic:
+        response_type = "informational"
+    answer = SommelierResponse(response_type=response_type, intro=text)
+    return Reply(text=text, structured_answer=answer)
+
+
+def say_what_can_be_asked(request: Request) -> str:
+    """Return the answer to thanks, to a greeting, or to a message that is not understood."""
+    if request.is_thanks:
+        return translate("fallback_thanks")
+    if request.is_greeting:
+        return f"{translate('fallback_hello')} {translate('fallback_help')}"
+    return f"{translate('fallback_not_understood')} {translate('fallback_help')}"
+
+
+def offer_to_add_purchase(request: Request) -> Reply:
+    """Return a reply that offers to add the bought bottles to the cellar, or says how to."""
+    bought = read_purchase(request.text, request.language)
+    if not bought:
+        return text_reply(translate("fallback_bought"))
+    text = translate("fallback_bought_offer", bought=escape(bought))
+    return replace(text_reply(text), bought=bought)
+
+
+def quote_passage(passage: Chunk) -> str:
+    """Return a passage as a Markdown quotation, between its announcement and its source."""
+    quoted_lines: list[str] = []
+    for line in passage.text.splitlines():
+        if line.strip():
+            quoted_lines.append(f"> {escape(line)}")
+    # The passage is the only source of the answer, so its number is 1.
+    source = format_source_line(1, passage.title, passage.location)
+    announcement = announce_passages("fallback_passage", passage.text)
+    return join_paragraphs(announcement, "\n".join(quoted_lines), source)
+
+
+def show_found_wines(wish: Wish, found: FoundWines) -> Reply:
+    """Return a reply with the interpretation of the wish and the wines found.
+
+    If there are no wines, the reply says so.
+    """
+    request = wish.request
+    wines = found.wines[:MAX_WINES]
+    caveats = join_paragraphs(*_list_caveats(wish.own_request, wines))
+    if not wines:
+        return _say_nothing_was_found(wish, caveats)
+    remarks = " ".join(_list_remarks(found, request))
+    intro = join_paragraphs(_interpret(request), remarks)
+    reply = show_wines(intro, wines, request, closing=caveats)
+    if found.unmet_fields:
+        return replace(reply, lack=Lack.WINES)
+    return reply
+
+
+def show_wines(
+    intro: str, wines: Sequence[Wine], request: Request, closing: str = ""
+) -> Reply:
+    """Return a reply with a card for each wine, between `intro` and `closing`.
+
+    The cards describe the wines for the dishes of the request.
+    """
+    recommendations: list[WineRecommendation] = []
+    cards: list[str] = []
+    for number, wine in enumerate(wines, start=1):
+        description = describe_wine(wine, request.dishes)
+        recommendation = WineRecommendation(wine_id=wine.id, description=description)
+        recommendations.append(recommendation)
+        cards.append(_make_card(number, wine, description, request))
+    answer = SommelierResponse(
+        response_type="recommendation",
+        intro=intro,
+        wines=recommendations,
+        closing=closing,
+    )
+    return Reply(
+        text=join_paragraphs(intro, *cards, closing),
+        wine_ids=tuple(wine.id for wine in wines),
+        wines=tuple(wines),
+        structured_answer=answer,
+    )
+
+
+def _make_card(number: int, wine: Wine, description: str, request: Request) -> str:
+    """Return the numbered card of a wine, with its notes if they are in the user's language."""
+    text = description
+    if wine.notes and wine.notes_language == current_language():
+        text += f"\n{wine.notes}"
+    prefix = f"{number}. "
+    return render_wine(wine, escape(text), prefix, user_text=request.text)
+
+
+def explain_shown_wines(wish: Wish) -> Reply:
+    """Return a reply that says why each of the wines shown last was recommended."""
+    request = wish.request
+    intro = join_paragraphs(_interpret(request), _find_pairing_reason(request))
+    reasons: list[str] = []
+    for number, wine in enumerate(wish.last_shown, start=1):
+        label = escape(get_shown_label(wine))
+        fit = escape(describe_fit(wine, request))
+        reasons.append(f"**{number}. {label}**\n{fit}")
+    # The reply has the wines, but its text has the reasons in place of their cards.
+    reply = show_wines(intro, wish.last_shown, request)
+    return replace(reply, text=join_paragraphs(intro, *reasons))
+
+
+def join_paragraphs(*paragraphs: str) -> str:
+    """Return the paragraphs that are not empty as one text."""
+    return "\n\n".join(filter(None, paragraphs))
+
+
+def _interpret(request: Request) -> str:
+    """Return the sentence that describes how a request was understood."""
+    description = describe_request(request) or translate("fallback_any")
+    return translate("fallback_read", request=escape(description))
+
+
+def _say_nothing_was_found(wish: Wish, caveats: str) -> Reply:
+    """Return a reply that says why no wine is shown."""
+    name = wish.request.name
+    if name and not wish.own_request.is_about_wine:
+        # Two words with capital letters were read as a name, but may be anything, such as "Buona
+        # Serata". Do not say that there is no wine with this name.
+        text = say_what_can_be_asked(wish.own_request)
+        return text_reply(text, is_on_topic=False)
+    lack = Lack.NAME if name else Lack.WINES
+    reason = _explain_lack(wish)
+    text = join_paragraphs(_interpret(wish.request), reason, caveats)
+    return replace(text_reply(text), lack=lack)
+
+
+def _explain_lack(wish: Wish) -> str:
+    """Return the sentence that says why no wine is shown."""
+    if wish.request.name:
+        return translate("fallback_no_name", name=escape(wish.request.name))
+    cheapest = find_cheapest(wish.compared)
+    if FollowUp.CHEAPER in wish.follow_ups and cheapest is not None:
+        label = escape(get_shown_label(cheapest))
+        price = format_prices(cheapest)
+        return translate("fallback_none_cheaper", name=label, price=price)
+    if wish.excluded_ids:
+        return translate("fallback_all_shown")
+    return translate("fallback_nothing")
+
+
+def _list_remarks(found: FoundWines, request: Request) -> Iterator[str]:
+    """Yield sentences about the wines found.
+
+    They say which wine these are like, which parts of the request they do not meet, and why they
+    suit the dish.
+    """
+    if found.similar_to is not None:
+        label = escape(get_shown_label(found.similar_to))
+        yield translate("fallback_similar", name=label)
+    if found.unmet_fields:
+        limits = [describe_field(name, request) for name in found.unmet_fields]
+        yield translate("fallback_relaxed", limits=escape(", ".join(limits)))
+    reason = _find_pairing_reason(request)
+    if reason and "foods" not in found.unmet_fields:
+        yield reason
+
+
+def _find_pairing_reason(request: Request) -> str:
+    """Return why the wines suit the dish.
+
+    Return "" if no dish is known, or if the request is for another kind of wine than the reason
+    praises: a red with carbonara.
+    """
+    name = get_pairing(request)
+    if not name:
+        return ""
+    styles = request.values("styles")
+    paired_styles = load_pairings()[name].get("styles", styles)
+    if styles and set(styles).isdisjoint(paired_styles):
+        return ""
+    return translate(f"pairing_{name}")
+
+
+def _list_caveats(request: Request, wines: Sequence[Wine]) -> Iterator[str]:
+    """Yield sentences about parts of a request that the wines do not meet, or may not meet."""
+    if request.filters.get("currency") == UNKNOWN_CURRENCY:
+        yield translate("fallback_currency")
+    avoided = list(request.values("without_allergens"))
+    if Allergen.SULPHITES in avoided and not request.allergies:
+        # Without an allergy, the user means a wine without added sulphites.
+        yield translate("fallback_sulphites")
+        avoided.remove(Allergen.SULPHITES)
+    # Who wants a vegan wine has not named these allergens.
+    if avoided and not is_vegan(avoided):
+        yield _warn_of_allergens(avoided, wines)
+    if request.unknown_words and not request.name:
+        quoted: list[str] = []
+        for word in request.unknown_words:
+            quoted.append(translate("quoted", text=escape(word)))
+        yield translate("fallback_unknown", words=", ".join(quoted))
+
+
+def _warn_of_allergens(avoided: Sequence[str], wines: Sequence[Wine]) -> str:
+    """Return what is not known of the avoided allergens in the wines."""
+    unknown: list[str] = []
+    for name in avoided:
+        allergen = Allergen(name)
+        if not any(wine.is_known_to_lack(allergen) for wine in wines):
+            unknown.append(name_value("allergens", name))
+    if wines and unknown:
+        return translate("fallback_allergens_unknown", names=join_or(unknown))
+    return translate("fallback_allergens")
