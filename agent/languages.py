@@ -59,10 +59,11 @@ class Claims(StrictModel):
     negations: str
     """The words that turn a claim into its opposite, such as "not"."""
     unsure: str
-    """The words of somebody who does not know, asks, offers to look, or speaks of such wines in
-    general ("vegan means"). A sentence with them affirms nothing."""
+    """The words of somebody who does not know, or speaks of such wines in general ("vegan means").
+    A sentence with them affirms nothing."""
     doubts: str
-    """The words of a condition or doubt, such as "if". The rest of their clause affirms nothing."""
+    """The words of a condition, a doubt, a question or an offer to look, such as "if" and "ask".
+    The rest of their clause affirms nothing."""
     reassurance: str
     """The words that say of an allergen that there is none, or that it does no harm."""
     unsulphured: str

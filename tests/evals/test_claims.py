@@ -408,3 +408,68 @@ def test_a_remembered_allergy_counts_as_one_that_was_named() -> None:
     assert is_stopped(reassurance, {Allergen.MILK})
     assert not is_stopped(reassurance, set())
     assert not is_stopped("With fish it is no problem at all.", {Allergen.MILK})
+
+
+@pytest.mark.parametrize(
+    ("language", "sentence"),
+    [
+        ("en", "It is in stock, just ask."),
+        ("en", "We have magnums available, just check with us."),
+        ("en", "It is in stock and I am sure of it."),
+        ("de", "Er ist auf Lager, fragen Sie einfach."),
+        ("en", "We deliver tomorrow, please confirm your address."),
+        ("es", "Está disponible en magnum, pregunte sin compromiso."),
+    ],
+)
+def test_an_invitation_to_ask_does_not_excuse_a_claim_before_it(
+    language: str, sentence: str
+) -> None:
+    assert all(find_problems(said(language, sentence, wine="gone")))
+
+
+@pytest.mark.parametrize(
+    ("language", "sentence"),
+    [
+        ("en", "I can't reserve two for you."),
+        ("en", "I cannot hold bottles for you."),
+        ("en", "We won't have magnums available."),
+        ("en", "Nothing is reserved for you yet."),
+        ("de", "Ich kann Ihnen nichts zurücklegen."),
+        ("fr", "Je ne peux rien vous réserver."),
+        ("es", "No puedo reservarle nada."),
+        ("it", "Non posso mettere da parte niente."),
+        ("nl", "Ik kan niets voor u apart leggen."),
+        ("pt", "Não posso reservar nada."),
+        ("en", "Ask the shop whether they can set two aside for you."),
+        ("en", "The shop may be able to hold two for you."),
+        ("en", "Check the label: I do not know whether it is vegan."),
+        ("de", "Fragen Sie im Laden nach, ob eine Magnum verfügbar ist."),
+        ("de", "Soll ich nachsehen, ob er auf Lager ist?"),
+        ("fr", "Demandez à la boutique s'il existe en magnum."),
+        ("fr", "Je vais chercher un vin qui est végan."),
+        ("es", "Pregunte en la tienda si lo tienen en magnum."),
+        ("it", "Chieda in negozio se è disponibile in magnum."),
+        ("nl", "Vraag in de winkel of hij ook als magnum verkrijgbaar is."),
+        ("pt", "Pergunte na loja se há magnum."),
+        ("en", "I'll look for one that is certified vegan."),
+        ("en", "To confirm that it is vegan, read the label."),
+        ("de", "Lesen Sie auf dem Etikett, ob er vegan ist."),
+        ("en", "Please read the label to be sure it contains no egg."),
+        ("es", "Lea la etiqueta para saber que no contiene huevo."),
+        ("fr", "Lisez l'étiquette pour vérifier qu'il ne contient pas d'œuf."),
+        ("it", "Controlli l'etichetta per sapere se contiene uova."),
+        ("en", "It's unknown whether a half bottle is available."),
+        ("en", "Which of them is vegan, I cannot tell."),
+        ("nl", "Lees het etiket om zeker te zijn dat er geen ei in zit."),
+        ("pt", "Leia o rótulo para ter a certeza de que não contém ovo."),
+        ("de", "Ich frage gern nach, ob wir liefern können."),
+        ("en", "That it contains no egg is not known."),
+        ("en", "Vegan wines are fined without egg."),
+        ("en", "Whether we deliver, the shop can tell you."),
+        ("de", "Vegane Weine enthalten kein Ei."),
+    ],
+)
+def test_what_is_denied_unknown_or_to_be_asked_is_no_claim(
+    language: str, sentence: str
+) -> None:
+    assert not any(find_problems(said(language, sentence)))
