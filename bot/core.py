@@ -42,7 +42,7 @@ class Core:
 async def open_core(
     settings: Settings, resources: Resources, running: RunningTurns
 ) -> AsyncIterator[Core]:
-    """Yield the core, connected to each MCP server. Traces are exported until the block ends."""
+    """Open the core, with the MCP servers, for the block. Meanwhile traces are exported."""
     metrics = Metrics()
     stores = stores_of(settings, resources.sessions)
     async with (
@@ -71,11 +71,12 @@ def build_core(
     """
     metrics = metrics or Metrics()
     servers = servers or McpServers()
+    memory = resources.repositories.memory
     runner = TurnRunner(
         base_run=resources.run,
         commits=stores.commits,
         budgets=stores.budgets,
-        safety=SafetyService(help=resources.help, memory=resources.repositories.memory),
+        safety=SafetyService(help=resources.help, memory=memory),
         metrics=metrics,
         running=running,
         open_trace_root=open_trace_root,

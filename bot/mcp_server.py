@@ -1,9 +1,9 @@
 """Serve the catalogue and the documents to external agents, by the Model Context Protocol (MCP).
 
 `sommelier mcp` serves one client over standard input and output. `sommelier run` serves clients at
-/mcp, if they have the API's token. The tools are among those that the bot's own model has. They are
-called for no user, so no taste or allergy is taken into account. Importing this module takes most
-of a second, as it loads the protocol's library.
+/mcp, if they have the API's token. The bot's own model has these tools, too. Here they are called
+for no user, so no taste or allergy is taken into account. Importing this module takes most of a
+second, as it loads the protocol's library.
 """
 
 import json
@@ -33,7 +33,7 @@ from agent.documents.passages import search_documents_tool
 from agent.documents.quotes import quote_documents_tool
 from agent.engine.messages import ToolCall
 from agent.engine.run import Run
-from agent.engine.tools import Toolbox, ToolResult, tool
+from agent.engine.tools import Tool, Toolbox, ToolResult, tool
 from agent.sommelier.queries import ShortText, WineQuery
 from agent.sommelier.wine_tools import wine_tools
 from bot.resources import Resources
@@ -50,9 +50,9 @@ ToolCaller = Callable[[ToolCall], Awaitable[ToolResult]]
 
 def create_toolbox(resources: Resources) -> Toolbox:
     """Return the tools for external agents."""
-    wine_toolbox = Toolbox(wine_tools(resources.repositories.wines)).tools
-    search_wines = wine_toolbox["search_wines"]
-    get_wine = wine_toolbox["get_wine"]
+    tools_by_name = Toolbox(wine_tools(resources.repositories.wines)).tools
+    search_wines = tools_by_name["search_wines"]
+    get_wine = tools_by_name["get_wine"]
 
     async def find_similar_wines(wine_id: ShortText, run: Run) -> object:
         """Find wines of the catalogue that are similar to one of them, the most similar first."""
@@ -68,25 +68,18 @@ def create_toolbox(resources: Resources) -> Toolbox:
 
 def create_server(tools: Toolbox, run_call: ToolCaller) -> Server[Any]:
     """Return a server that lists `tools`, and runs calls with `run_call`."""
-    listed = [
-        ListedTool(
-            name=tool.name,
-            description=tool.description,
-            input_schema=dict(tool.openai_schema["function"]["parameters"]),
-            annotations=ToolAnnotations(read_only_hint=True),
-        )
-        for tool in tools.tools.values()
-    ]
+    listed_tools = [_list_tool(tool) for tool in tools.tools.values()]
 
     async def list_tools(*_: object) -> ListToolsResult:
-        return ListToolsResult(tools=listed)
+        return ListToolsResult(tools=listed_tools)
 
     async def call_tool(_: object, request: CallToolRequestParams) -> CallToolResult:
         arguments = json.dumps(request.arguments or {})
         # Only the bot's own model gives its calls ids.
         result = await run_call(ToolCall("", request.name, arguments))
         content = TextContent(text=result.text)
-        return CallToolResult(content=[content], is_error=result.error_type is not None)
+        is_error = result.error_type is not None
+        return CallToolResult(content=[content], is_error=is_error)
 
     return Server(
         NAME,
@@ -94,6 +87,17 @@ def create_server(tools: Toolbox, run_call: ToolCaller) -> Server[Any]:
         instructions=INSTRUCTIONS,
         on_list_tools=list_tools,
         on_call_tool=call_tool,
+    )
+
+
+def _list_tool(tool: Tool) -> ListedTool:
+    """Return the description of a tool for external agents."""
+    function = tool.openai_schema["function"]
+    return ListedTool(
+        name=tool.name,
+        description=tool.description,
+        input_schema=dict(function["parameters"]),
+        annotations=ToolAnnotations(read_only_hint=True),
     )
 
 
@@ -105,8 +109,9 @@ async def serve_stdio(resources: Resources) -> None:
         return await tools.call(call, resources.run.for_turn())
 
     server = create_server(tools, run_call)
-    async with stdio_server() as (read, write):
-        await server.run(read, write, server.create_initialization_options())
+    options = server.create_initialization_options()
+    async with stdio_server() as (read_stream, write_stream):
+        await server.run(read_stream, write_stream, options)
 
 
 @asynccontextmanager

@@ -62,12 +62,14 @@ class SafetyService:
         span: Span,
     ) -> SafetyState:
         """Return the safety state after a message, with the concerns of earlier ones."""
+        stored = await self._load_concerns(chat_id, user_id)
         state = read_safety_state(text, self.help.drinking_age)
-        state = state.with_stored_names(await self._stored_concerns(chat_id, user_id))
+        state = state.with_stored_names(stored)
         if state.concerns or state.allergies or state.likely_concerns:
+            noticed = sorted(state.concerns | state.allergies)
+            metadata = {"noticed_by": state.noticed_by}
             with span.child("guard.concerns", "guardrail", input=text) as guard:
-                noticed = sorted(state.concerns | state.allergies)
-                guard.update(output=noticed, metadata={"noticed_by": state.noticed_by})
+                guard.update(output=noticed, metadata=metadata)
         return state
 
     async def find_state_in_any_chat(self, text: str, user_id: int) -> SafetyState:
@@ -98,14 +100,14 @@ class SafetyService:
             known_facts = facts
             if known_facts is None:
                 known_facts = await memory.list_facts(user_id)
-            # In a group, other people read the answer.
-            if chat_id < 0:
-                known_facts = [
-                    fact for fact in known_facts if fact.kind in SHOWN_IN_GROUPS
-                ]
+            is_group = chat_id < 0
+            if is_group:
+                known_facts = _facts_for_group(known_facts)
             bottles: Sequence[CellarItem] = ()
             drinks: Sequence[Drink] = ()
-            if chat_id == user_id:
+            # A private chat has the id of its user.
+            is_private = chat_id == user_id
+            if is_private:
                 bottles = await memory.list_bottles(user_id)
             if bottles:
                 drinks = await memory.list_drinks(user_id)
@@ -131,8 +133,8 @@ class SafetyService:
         """Return the reply of a turn, as the safety rules allow it.
 
         Usually `make_reply` makes the reply. If the rules show help or refuse a look-up instead, no
-        model is asked. If a look-up tells of a new concern, its reply gets a note. The commit of
-        the turn stores the allergies that the message states.
+        model is asked. If a look-up reveals a new concern, its reply gets a note. The commit of the
+        turn stores the allergies that the message states.
         """
         state = person.safety
         is_look_up = question.kind in LOOK_UP_KINDS
@@ -166,14 +168,15 @@ class SafetyService:
         In a group, where other people read it, none is added. The line about a concern that is only
         likely is not added again too soon.
         """
-        if turn.is_group or turn.chat_id == 0:
+        has_conversation = turn.chat_id != 0
+        if turn.is_group or not has_conversation:
             return reply
-        if not state.is_after_crisis and not self._may_show_line(turn.user_id, state):
-            return reply
-        return add_line(reply, state, self.help)
+        if state.is_after_crisis or self._claim_line(turn.user_id, state):
+            return add_line(reply, state, self.help)
+        return reply
 
-    def _may_show_line(self, user_id: int, state: SafetyState) -> bool:
-        """Return whether the line about a likely concern may be shown now, and keep the time.
+    def _claim_line(self, user_id: int, state: SafetyState) -> bool:
+        """Return whether the line about a likely concern is shown now. If so, keep the time.
 
         The times are kept in memory only: nothing is stored about a concern that is not certain.
         """
@@ -204,8 +207,8 @@ class SafetyService:
         user_id: int,
         concerns: Collection[Concern] = RETRACTABLE_CONCERNS,
     ) -> SaveConcerns:
-        """Return the change by which these concerns, as far as they are stored, expire now."""
-        stored = await self._stored_concerns(chat_id, user_id)
+        """Return the change by which those of these concerns that are stored expire now."""
+        stored = await self._load_concerns(chat_id, user_id)
         retracted = stored & frozenset(concerns)
         expiry = dict.fromkeys(retracted, datetime.now(UTC))
         return SaveConcerns(chat_id, user_id, expiry)
@@ -214,7 +217,7 @@ class SafetyService:
         """Return the change that deletes a user's concerns in a chat, except the permanent ones."""
         return ForgetConcerns(user_id, chat_id, kept=PERMANENT_CONCERNS)
 
-    async def _stored_concerns(self, chat_id: int, user_id: int) -> frozenset[str]:
+    async def _load_concerns(self, chat_id: int, user_id: int) -> frozenset[str]:
         """Return the names of the stored concerns, or none if they cannot be read."""
         if self.memory is None or not chat_id:
             return frozenset()
@@ -225,6 +228,11 @@ class SafetyService:
 
         problem = f"The concerns of chat {chat_id} could not be read"
         return await call_or_default(read, frozenset(), problem)
+
+
+def _facts_for_group(facts: Sequence[Fact]) -> list[Fact]:
+    """Return the facts that may be used where other people read the answer."""
+    return [fact for fact in facts if fact.kind in SHOWN_IN_GROUPS]
 
 
 def _with_facts(state: SafetyState, facts: Sequence[Fact]) -> SafetyState:

@@ -14,7 +14,9 @@ AsyncFunction = Callable[[], Coroutine[object, object, object]]
 """A function, and not its coroutine: Python warns about a coroutine that is never awaited."""
 
 SHUTDOWN_STEP_SECONDS: Final = 5
+"""The time limit of each step of the shutdown."""
 HANG_SECONDS: Final = 60.0
+"""The time after which an event loop that does nothing counts as hanging."""
 
 
 def stop_on_signals() -> asyncio.Event:
@@ -81,7 +83,7 @@ async def in_background(function: AsyncFunction) -> AsyncIterator[None]:
 async def run_every(
     seconds: float, description: str, function: AsyncFunction
 ) -> NoReturn:
-    """Run a function now and then again and again, `seconds` after it ended, even if it failed."""
+    """Run a function again and again, each time `seconds` after it has ended, even if it failed."""
     while True:
         await run_and_log_errors(description, function)
         await asyncio.sleep(seconds)

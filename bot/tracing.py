@@ -2,12 +2,12 @@
 
 A trace or a score is stored as a row, and sent until it arrives. If the process dies after sending
 a row and before recording that, the row is sent again. It has the same id, so the server replaces
-the first one. A row that is due meets one of four ends:
+the first one. One of four things happens to a row that is due:
 
 - It is sent.
 - The server refuses it for good. Then it is kept with the server's words, and only
   `sommelier traces resend` sends it again.
-- We cannot encode it. Then it is set aside for a while.
+- This program cannot encode it. Then it is set aside for a while.
 - The server is not available. Then it is sent later.
 
 Langfuse's client takes a second to import. So a thread imports it when there is something to send.
@@ -46,6 +46,7 @@ NO_LANGFUSE_KEYS: Final = ("sommelier", "-")
 REQUEST_SECONDS: Final = 30
 PROMPT_LABEL: Final = "production"
 MAX_BATCH: Final = 16
+"""How many rows a process claims at once."""
 POLL_SECONDS: Final = 2.0
 """The time between two checks for rows to send."""
 CLAIM_TIME: Final = timedelta(minutes=10)
@@ -53,7 +54,7 @@ CLAIM_TIME: Final = timedelta(minutes=10)
 SEND_BACKOFF: Final = Backoff(first_wait=2.0, max_wait=300.0)
 DELETE_BACKOFF: Final = Backoff(first_wait=5.0, max_wait=3600.0)
 MAX_TRACE_DELAY: Final = 2 * CLAIM_TIME
-"""After a user's data were deleted, traces of turns that ran then may arrive for this time."""
+"""How long after the deletion of a user's data the traces of turns that ran then may arrive."""
 
 
 def masking_of(settings: Settings) -> Masking:
@@ -62,7 +63,7 @@ def masking_of(settings: Settings) -> Masking:
 
 
 def trace_link(settings: Settings) -> Callable[[str], str] | None:
-    """Return the function that returns the link to a trace, by its id, or None without Langfuse."""
+    """Return a function from the id of a trace to its address. Without Langfuse, return None."""
     if not settings.langfuse_keys:
         return None
     # Langfuse redirects this link to the project of the trace.
@@ -182,7 +183,8 @@ class Exporter:
             await self.send_scores(self._server)
         except Exception as error:
             self._failures += 1
-            if self._failures == 1:
+            is_first = self._failures == 1
+            if is_first:
                 reason = type(error).__name__
                 if isinstance(error, Unavailable):
                     reason = str(error)
@@ -238,7 +240,7 @@ class Exporter:
             # `send_due` tries all rows again later.
             raise
         except Exception as error:
-            # The server is well, and the mistake is ours. The next release may encode the row.
+            # The mistake is in this program. The next release may be able to encode the row.
             reason = f"it cannot be encoded ({type(error).__name__})"
             log.warning("A trace or score is set aside: %s", reason)
             await queue.set_aside(row, reason)
@@ -258,7 +260,8 @@ async def forget_people(settings: Settings, upkeep: MemoryUpkeep) -> None:
     """
     deletions = await upkeep.list_due_deletions()
     if deletions:
-        # SQLite's log may hold words of a turn that ended after the last try. This removes them.
+        # The write-ahead log of SQLite may hold words of a turn that ended after the last try. A
+        # checkpoint removes them.
         await upkeep.sessions.checkpoint()
     for deletion in deletions:
         # Turns that ran at the time of a recent deletion may still send traces to Langfuse.

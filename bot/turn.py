@@ -3,8 +3,8 @@
 A question from the terminal, the HTTP API or a command has a turn too.
 
 A handler receives the turn, and collects in it whatever shall happen: replies, changes of stored
-data, forgetting. One commit carries all of this out (`db.commit`), and only then are the messages
-sent. Before the commit the bot sends only drafts, "typing" and the acknowledgement of a press.
+data, forgetting. One commit carries all of this out (`db.commit`). The messages are sent only after
+the commit. Before it the bot sends only drafts, "typing" and the acknowledgement of a press.
 """
 
 import secrets
@@ -15,7 +15,15 @@ from datetime import UTC, datetime
 from typing import Literal
 
 from agent.engine.parsing import CurrentDraft
-from agent.engine.run import NOTHING_BILLED, BilledUsage, Run, Span, Stop, Usage
+from agent.engine.run import (
+    NOTHING_BILLED,
+    BilledUsage,
+    Run,
+    Span,
+    SpanLevel,
+    Stop,
+    Usage,
+)
 from agent.language import truncate_at_boundary
 from agent.size_limits import STORED_CHARS
 from agent.tracing.records import SENDING, TraceRecord
@@ -82,7 +90,7 @@ class Delivery:
     """The delivered messages, as HTML."""
 
     def __add__(self, later: "Delivery") -> "Delivery":
-        """Return the result of two deliveries of which `later` followed the other."""
+        """Return the result of this delivery and a later one together."""
         last_error = later.error or self.error
         first_began_ns = self.began_ns or later.began_ns
         last_ended_ns = later.ended_ns or self.ended_ns
@@ -329,7 +337,8 @@ class Turn:
         )
         if in_history and self.chat_id:
             self.commit.history = self._history(question, reply)
-        self.change(*(ChangeMemory(change) for change in reply.changes))
+        for change in reply.changes:
+            self.change_memory(change)
         self.show(question, reply, has_buttons=in_history)
 
     def complete_commit(self) -> Commit:
@@ -340,21 +349,20 @@ class Turn:
 
     def _history(self, question: Question, reply: Reply) -> tuple[StoredMessage, ...]:
         """Return the question and its answer, cut at `STORED_CHARS`."""
-        asked = truncate_at_boundary(question.text, STORED_CHARS)
-        answered = truncate_at_boundary(reply.text, STORED_CHARS)
-        thread_id = self.thread_id
-        return (
-            StoredMessage(
-                "user", asked, thread_id=thread_id, attachment=reply.attachment
-            ),
-            StoredMessage(
-                "assistant",
-                answered,
-                reply.wine_ids,
-                thread_id=thread_id,
-                answer=reply.stored_answer,
-            ),
+        asked = StoredMessage(
+            "user",
+            truncate_at_boundary(question.text, STORED_CHARS),
+            thread_id=self.thread_id,
+            attachment=reply.attachment,
         )
+        answered = StoredMessage(
+            "assistant",
+            truncate_at_boundary(reply.text, STORED_CHARS),
+            reply.wine_ids,
+            thread_id=self.thread_id,
+            answer=reply.stored_answer,
+        )
+        return asked, answered
 
     def _fence(self) -> Fence:
         """Return the fence, which keeps the commit from storing what was forgotten meanwhile."""
@@ -383,7 +391,8 @@ class TurnFilter:
             (self.thread_id, turn.thread_id),
             (self.user_id, turn.user_id),
         ):
-            if wanted is not None and wanted != actual:
+            is_any_allowed = wanted is None
+            if not is_any_allowed and wanted != actual:
                 return False
         return True
 
@@ -436,17 +445,23 @@ def hides_words(facts: Sequence[Fact]) -> bool:
 
 def trace_delivery(root: Span, delivery: Delivery) -> None:
     """Add the delivery of a turn's messages to its trace."""
-    last_id = delivery.message_ids[-1] if delivery.message_ids else None
+    sent_count = len(delivery.message_ids)
+    last_id: int | None = None
+    if delivery.message_ids:
+        last_id = delivery.message_ids[-1]
+    level: SpanLevel = "DEFAULT"
+    if delivery.error:
+        level = "ERROR"
     with root.child(SENDING, "span") as send:
         send.update(
             output="\n\n".join(delivery.texts) or None,
             metadata={
                 "message_id": last_id,
-                "messages": len(delivery.message_ids),
-                "failed_requests": delivery.requests - len(delivery.message_ids),
+                "messages": sent_count,
+                "failed_requests": delivery.requests - sent_count,
                 "error": delivery.error,
             },
-            level="ERROR" if delivery.error else "DEFAULT",
+            level=level,
             started_ns=delivery.began_ns or None,
             ended_ns=delivery.ended_ns or None,
         )
