@@ -33,7 +33,10 @@ LIMITS: Final = Limits()
 MODEL_SIZE: Final = pattern(
     r"(?:^|[^a-z0-9.])(?:[0-9]+x)?(\d{1,4}(?:\.\d{1,3})?)b(?:$|[^a-z0-9])"
 )
-"""Matches the size in a model's name, in billions of parameters: `llama3.2:3b`, `8x7b-instruct`."""
+"""Matches the size in a model's name, in billions of parameters.
+
+In `llama3.2:3b` it is 3, in `8x7b-instruct` 7.
+"""
 SMALL_MODEL_BILLIONS: Final = 7
 """Smaller models call the wrong tools more often than the right ones (docs/local-models.md)."""
 USER_INFO: Final = pattern(r"://[^/?#\s]*@")
@@ -59,8 +62,11 @@ class Server(NamedTuple):
 
 def default_database() -> SecretStr:
     """Return the URL of an SQLite file in the data folder of this user."""
-    data_folder = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
-    file = Path(data_folder, "sommelier", "sommelier.sqlite3")
+    data_folder = Path.home() / ".local" / "share"
+    chosen_folder = os.environ.get("XDG_DATA_HOME")
+    if chosen_folder:
+        data_folder = Path(chosen_folder)
+    file = data_folder / "sommelier" / "sommelier.sqlite3"
     return SecretStr(f"sqlite+aiosqlite:///{file}")
 
 
@@ -72,7 +78,9 @@ def matches(regex: str, expected: str) -> AfterValidator:
     compiled = pattern(f"(?s){regex}")
 
     def check(value: str | SecretStr) -> str | SecretStr:
-        text = value.get_secret_value() if isinstance(value, SecretStr) else value
+        text = value
+        if isinstance(text, SecretStr):
+            text = text.get_secret_value()
         if not compiled.fullmatch(text):
             raise ValueError(f"must be {expected}")
         return value
@@ -83,12 +91,21 @@ def matches(regex: str, expected: str) -> AfterValidator:
 def split(value: object) -> object:
     """Return the parts of a text between commas, without empty ones and `none`.
 
-    A value that is not a text is returned unchanged.
+    A value that is not a text, such as a default, is returned unchanged.
     """
     if not isinstance(value, str):
         return value
-    parts = [part.strip() for part in value.split(",")]
-    return tuple([part for part in parts if part not in ("", "none")])
+    parts = []
+    for text in value.split(","):
+        part = text.strip()
+        if part not in ("", "none"):
+            parts.append(part)
+    return tuple(parts)
+
+
+def strip_slashes(url: str) -> str:
+    """Return an address without slashes at its end, so that a path can be appended."""
+    return url.rstrip("/")
 
 
 def check_person(user_id: int) -> int:
@@ -109,7 +126,7 @@ def check_environment(name: str) -> str:
 
 Url = Annotated[
     str,
-    AfterValidator(lambda value: value.rstrip("/")),
+    AfterValidator(strip_slashes),
     matches(r"https?://[^\s/]\S*", "an address that begins with http:// or https://"),
 ]
 LangfuseEnvironment = Annotated[
@@ -321,9 +338,10 @@ class Settings(BaseSettings):
 
     @property
     def is_small(self) -> bool:
-        """Return whether the model has the small profile: as is set, or else by its name.
+        """Return whether the model has the small profile.
 
-        `qwen2.5:1.5b` is small. `qwen2.5:14b` and a model without a size in its name are not.
+        If no profile is set, the name of the model decides. `qwen2.5:1.5b` is small. `qwen2.5:14b`
+        and a model without a size in its name are not.
         """
         if self.llm_profile is not None:
             return self.llm_profile == "small"
@@ -341,7 +359,10 @@ class Settings(BaseSettings):
 
     @property
     def turn_seconds(self) -> float:
-        """Return how long a turn may take: at least two requests, a tool's call and the answer."""
+        """Return how many seconds a turn may take.
+
+        They suffice for two requests: one that calls a tool, and one that answers.
+        """
         return max(LIMITS.seconds, 2 * self.llm_timeout_seconds)
 
     @property
@@ -394,6 +415,7 @@ class Settings(BaseSettings):
         """Return the values that must never be logged."""
         secrets: list[str] = []
         urls = [self.database_url.get_secret_value()]
+        # A Pydantic model yields its fields, each as a name and a value.
         for name, value in self:
             if isinstance(value, SecretStr):
                 secrets.append(self._secret_part_of(name, value))
@@ -403,11 +425,11 @@ class Settings(BaseSettings):
         secrets.append(self.webhook_secret)
         for url in urls:
             secrets += _user_info_of(url)
-        return tuple([secret for secret in secrets if secret])
+        return tuple(filter(None, secrets))
 
     def _secret_part_of(self, name: str, value: SecretStr) -> str:
         """Return the value of a setting if all of it is secret, or else ""."""
-        # The user and the password in the database's address are secret, but not all of it.
+        # Only the user and the password in the database's address are secret.
         if name == "database_url":
             return ""
         # The default key is an ordinary word.
@@ -422,18 +444,27 @@ def _user_info_of(url: str) -> list[str]:
     A short password may be an ordinary word. Such a word is not hidden alone, but in the forms of
     an address (`ada:pw@host`) and of a header (`Basic YWRhOnB3`).
     """
-    found = USER_INFO.search(url)
-    if found is None:
+    match = USER_INFO.search(url)
+    if match is None:
         return []
-    user_info = found[0].removeprefix("://").removesuffix("@")
-    host = PORT_AND_PATH.sub("", url[found.end() :])
+    user_info = match[0].removeprefix("://").removesuffix("@")
+    behind_user_info = url[match.end() :]
+    host = PORT_AND_PATH.sub("", behind_user_info)
     user, _, password = user_info.partition(":")
     plain = f"{unquote(user)}:{unquote(password)}"
     secret = password or user
-    as_header = base64.b64encode(plain.encode()).decode()
-    in_addresses = [f"{user_info}@{host}", f"{plain}@{host}", f"://{user_info}@{host}"]
-    in_headers = [f"Basic {as_header}", as_header]
-    return [user_info, plain, secret, unquote(secret), *in_addresses, *in_headers]
+    encoded = base64.b64encode(plain.encode()).decode()
+    return [
+        user_info,
+        plain,
+        secret,
+        unquote(secret),
+        f"{user_info}@{host}",
+        f"{plain}@{host}",
+        f"://{user_info}@{host}",
+        f"Basic {encoded}",
+        encoded,
+    ]
 
 
 def hide_user_info(text: str) -> str:
@@ -463,6 +494,7 @@ def describe(error: ValidationError) -> str:
     issues = error.errors(include_url=False, include_context=False, include_input=False)
     problems: list[str] = []
     for issue in issues:
+        # Pydantic's "Input should be greater than 0" becomes "must be greater than 0".
         message = issue["msg"].removeprefix("Value error, ")
         message = message.replace("Input should", "must", 1)
         place = _name_place(issue["loc"])

@@ -70,7 +70,7 @@ async def turn(bench: Bench, message: str, *, searches_first: bool) -> Ideal:
     """Answer a message, and return what the model counted."""
     model = Ideal()
     with patch(HIDDEN, parse_unambiguous_query if searches_first else lambda *_: None):
-        await bench.sommelier("gpt-4o").answer(message, Run([model]))
+        await bench.make_sommelier("gpt-4o").answer(message, Run([model]))
     return model
 
 

@@ -64,8 +64,9 @@ class LazyCommands(TyperGroup):
 
 def _import_command(name: str) -> Any:
     """Import the module of a command, and return the command with its name and help text."""
-    module, attribute, help_text = COMMANDS[name]
-    imported = getattr(import_module(f"bot.commands.{module}"), attribute)
+    module_name, attribute, help_text = COMMANDS[name]
+    module = import_module(f"bot.commands.{module_name}")
+    imported = getattr(module, attribute)
     if isinstance(imported, typer.Typer):
         command_app = imported
     else:

@@ -38,8 +38,10 @@ from db.wines.lists.cellar import CellarFile, read_cellar
 
 MAX_FILE_BYTES: Final = 20_000_000
 READ_SECONDS: Final = 120
+"""The time limit for reading a file."""
 PREVIEW_ITEMS: Final = 8
 MODES: Final[dict[str, ImportMode]] = {"replace": "replace", "add": "add"}
+"""The modes by what an operator types."""
 MAX_GONE_SHARE: Final = 0.3
 """The share of a cellar's wines that one import with "replace" may take away."""
 MIN_WINES: Final = 10
@@ -104,10 +106,10 @@ def import_cellar(
     user's wines would be gone, and nothing was stored.
     """
     is_interactive = sys.stdin.isatty() and not yes
-    read = _read(user_id, file)
-    mode = _get_mode(replace, read.stored)
+    imported = _read(user_id, file)
+    mode = _get_mode(replace, imported.stored)
     if dry_run or is_interactive:
-        _show(read, mode)
+        _show(imported, mode)
     if dry_run:
         typer.echo("Nothing was stored.")
         return
@@ -116,23 +118,24 @@ def import_cellar(
         if mode is None:
             typer.echo("Nothing was stored.")
             return
-    elif read.file.unread_count and not yes:
-        unread = _tell_unread(read.file)
+    elif imported.file.unread_count and not yes:
+        unread = _describe_unread(imported.file)
         fail(f"nothing was stored from {file}: {unread}; --yes stores the rest")
     if mode is None:
         fail(
             "nothing was stored: the user owns bottles; say --replace or --add",
             UNCLEAR_STATUS,
         )
-    plan = read.plan(mode)
-    if mode == "replace" and not allow_shrink and _shrinks(plan, read.stored):
+    plan = imported.plan(mode)
+    may_shrink = allow_shrink or mode == "add"
+    if not may_shrink and _shrinks(plan, imported.stored):
         fail(
             f"nothing was stored from {file}: {plan.gone} of the user's wines would be gone. "
             "If that is right, store it with --allow-shrink.",
             SHRINKS_STATUS,
         )
-    _store(read, mode)
-    typer.echo(_tell_result(plan))
+    _store(imported, mode)
+    typer.echo(_describe_result(plan))
 
 
 def _read(user_id: int, path: Path) -> _Import:
@@ -140,10 +143,9 @@ def _read(user_id: int, path: Path) -> _Import:
     settings = open_settings()
     try:
         data = read_regular_file(path, MAX_FILE_BYTES)
+        reading = parse_in_process(read_cellar, data, seconds=READ_SECONDS)
         with show_status(f"Reading {path}"):
-            file = asyncio.run(
-                parse_in_process(read_cellar, data, seconds=READ_SECONDS)
-            )
+            file = asyncio.run(reading)
     except Unreadable as error:
         fail(f"nothing was stored from {path}: {error}")
     if not file.items:
@@ -152,30 +154,33 @@ def _read(user_id: int, path: Path) -> _Import:
     async def load(sessions: Sessions) -> Sequence[CellarItem]:
         return await MemoryRepository(sessions).list_bottles(user_id)
 
-    return _Import(settings, user_id, file, run_with_database(settings, load))
+    stored = run_with_database(settings, load)
+    return _Import(settings, user_id, file, stored)
 
 
 def _get_mode(replace: bool | None, stored: Sequence[CellarItem]) -> ImportMode | None:
-    """Return how a file is to be stored, or None if the operator has to say it.
+    """Return how a file is to be stored, or None if the operator must decide.
 
     A file for an empty cellar is added, unless the operator has said otherwise.
     """
-    if replace is not None:
-        return "replace" if replace else "add"
-    if items_in_stock(stored):
+    if replace is True:
+        return "replace"
+    if replace is None and items_in_stock(stored):
         return None
     return "add"
 
 
-def _show(read: _Import, mode: ImportMode | None) -> None:
+def _show(imported: _Import, mode: ImportMode | None) -> None:
     """Show how a file was understood, and what storing it would do."""
-    if read.file.columns:
-        print_table(build_table(["Column", "Is"], read.file.columns))
-    print_table(_item_table(read.file.items))
-    plan = read.plan(mode or "replace")
-    typer.echo(f"{count_bottles(plan.bottles, plan.wines)} were read.")
-    if read.file.unread_count:
-        typer.echo(f"{_tell_unread(read.file)}.")
+    file = imported.file
+    if file.columns:
+        print_table(build_table(["Column", "Is"], file.columns))
+    print_table(_item_table(file.items))
+    plan = imported.plan(mode or "replace")
+    listed = count_bottles(plan.bottles, plan.wines)
+    typer.echo(f"{listed} were read.")
+    if file.unread_count:
+        typer.echo(f"{_describe_unread(file)}.")
     if plan.left_out:
         typer.echo(
             f"{plan.left_out} do not fit: a cellar holds {MAX_CELLAR_ITEMS} wines."
@@ -184,9 +189,9 @@ def _show(read: _Import, mode: ImportMode | None) -> None:
         typer.echo(
             f"Replace: {plan.new} new, {plan.changed} changed, {plan.gone} gone."
         )
-    if mode != "replace" and items_in_stock(read.stored):
-        added = read.plan("add")
-        typer.echo(f"Add: {added.new} new, {added.changed} with more bottles.")
+    if mode != "replace" and items_in_stock(imported.stored):
+        addition = imported.plan("add")
+        typer.echo(f"Add: {addition.new} new, {addition.changed} with more bottles.")
 
 
 def _item_table(items: Sequence[CellarItem]) -> Table:
@@ -200,7 +205,8 @@ def _item_table(items: Sequence[CellarItem]) -> Table:
         "Best years",
         "Place",
     ]
-    return build_table(columns, map(_describe, items[:PREVIEW_ITEMS]))
+    rows = [_describe(item) for item in items[:PREVIEW_ITEMS]]
+    return build_table(columns, rows)
 
 
 def _describe(item: CellarItem) -> list[str]:
@@ -235,7 +241,7 @@ def _ask(mode: ImportMode | None) -> ImportMode | None:
     return None
 
 
-def _tell_unread(file: CellarFile) -> str:
+def _describe_unread(file: CellarFile) -> str:
     if file.unread_count == 1:
         return "1 row was not understood"
     return f"{file.unread_count} rows were not understood"
@@ -243,23 +249,28 @@ def _tell_unread(file: CellarFile) -> str:
 
 def _shrinks(plan: ImportPlan, stored: Sequence[CellarItem]) -> bool:
     """Return whether so much of a cellar would be gone that the file is probably wrong."""
-    owned = len(items_in_stock(stored))
-    return owned >= MIN_WINES and plan.gone > MAX_GONE_SHARE * owned
+    wine_count = len(items_in_stock(stored))
+    if wine_count < MIN_WINES:
+        return False
+    return plan.gone > MAX_GONE_SHARE * wine_count
 
 
-def _store(read: _Import, mode: ImportMode) -> None:
+def _store(imported: _Import, mode: ImportMode) -> None:
     """Store the bottles, unless the user's data are deleted at the same time."""
+    settings = imported.settings
+    user_id = imported.user_id
+    items = tuple(imported.file.items)
 
     async def store(sessions: Sessions) -> None:
-        user_hash = keyed_hash("user", read.user_id, read.settings.trace_user_key)
-        turn = Turn(user_id=read.user_id, trace_user=user_hash)
-        turn.change(StoreList(read.user_id, tuple(read.file.items), mode))
+        user_hash = keyed_hash("user", user_id, settings.trace_user_key)
+        turn = Turn(user_id=user_id, trace_user=user_hash)
+        turn.change(StoreList(user_id, items, mode))
         await Stores(sessions).commits.save(turn.complete_commit())
 
-    run_with_database(read.settings, store)
+    run_with_database(settings, store)
 
 
-def _tell_result(plan: ImportPlan) -> str:
+def _describe_result(plan: ImportPlan) -> str:
     changes = f"{plan.new} new, {plan.changed} changed, {plan.gone} gone"
     stored = count_bottles(plan.bottles_after, plan.wines_after)
     return f"{changes}; {stored} are in the cellar now."

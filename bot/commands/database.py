@@ -27,9 +27,10 @@ def db() -> None:
 def upgrade() -> None:
     """Bring the database to this release's schema."""
     previous, revision = asyncio.run(_upgrade(open_settings()))
-    change = f"upgraded from {previous or 'none'}"
     if previous == revision:
         change = "was up to date"
+    else:
+        change = f"upgraded from {previous or 'none'}"
     note = ""
     if revision != newest_revision():
         note = ", of a later release that this one can use"

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections import defaultdict
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -123,13 +124,15 @@ def run(
     )
 
     async def answer_all() -> None:
-        async with open_bench(settings, starter=name == STARTER_NAME) as bench:
+        is_starter = name == STARTER_NAME
+        async with open_bench(settings, starter=is_starter) as bench:
             await evaluation.answer_all(bench, concurrency)
 
     status = 0
     try:
         asyncio.run(answer_all())
     except KeyboardInterrupt:
+        # The answers so far are reported.
         status = INTERRUPTED_STATUS
     results = evaluation.sort_results()
     if not results:
@@ -170,7 +173,10 @@ def _choose_prompts(
     """
     if not sources:
         return {"": fetch_production_prompts(settings)}
-    return {source: read_prompts(settings, source) for source in sources}
+    prompts_by_source = {}
+    for source in sources:
+        prompts_by_source[source] = read_prompts(settings, source)
+    return prompts_by_source
 
 
 def label_variant(model: str, source: str) -> str:
@@ -203,7 +209,11 @@ def read_cases(settings: Settings, name: str, limit: int | None) -> Sequence[Eva
     if limit is None or limit >= len(cases):
         return cases
     # Of 10 conversations with a limit of 4, these are the ones at 0, 2, 5 and 7.
-    return [cases[number * len(cases) // limit] for number in range(limit)]
+    selected = []
+    for number in range(limit):
+        index = number * len(cases) // limit
+        selected.append(cases[index])
+    return selected
 
 
 def _read_langfuse(settings: Settings, name: str) -> list[EvalCase]:
@@ -230,12 +240,12 @@ class Bench:
     stack: AsyncExitStack
     """Closes the models of the variants at the end."""
 
-    def variant(
+    def make_variant(
         self, model: str, source: str, prompts: Mapping[str, Prompt]
     ) -> Variant:
         """Return a variant with a model and the prompts of a source.
 
-        The variant of the model name `fallback` has no model.
+        If the name of the model is `fallback`, the variant has no model.
         """
         run = run_of(self.settings, prompts)
         if model != FALLBACK:
@@ -243,9 +253,10 @@ class Bench:
             self.stack.push_async_callback(llm.close)
             run = replace(run, models=[llm])
         label = label_variant(model, source)
-        return Variant(label, self.sommelier(model), self.catalogue, run)
+        sommelier = self.make_sommelier(model)
+        return Variant(label, sommelier, self.catalogue, run)
 
-    def sommelier(self, model: str) -> Sommelier:
+    def make_sommelier(self, model: str) -> Sommelier:
         """Return the sommelier for a model.
 
         It does not search for places, because searches cost money and their results change daily.
@@ -276,7 +287,7 @@ class Evaluation:
         variants: list[Variant] = []
         for model in self.models:
             for source, prompts in self.prompts_by_source.items():
-                variants.append(bench.variant(model, source, prompts))
+                variants.append(bench.make_variant(model, source, prompts))
         result_count = len(variants) * len(self.cases)
         answers = evaluate(
             variants, self.cases, title=self.title, concurrency=concurrency
@@ -331,17 +342,17 @@ def _record(
     if is_in_langfuse:
         dataset = name.removeprefix(LANGFUSE_PREFIX)
     # Several variants answer the same case, which is stored as one item.
-    item_by_case_id = {
-        result.case.id: to_item(dataset, result.case) for result in results
-    }
-    traces_by_variant: dict[str, dict[str, Sequence[TraceRecord]]] = {}
+    new_items = {}
+    traces_by_variant: defaultdict[str, dict[str, Sequence[TraceRecord]]]
+    traces_by_variant = defaultdict(dict)
     for result in results:
-        if is_in_langfuse:
-            item_id = result.case.item_id
-        else:
-            item_id = item_by_case_id[result.case.id]["id"]
+        item_id = result.case.item_id
+        if not is_in_langfuse:
+            item = to_item(dataset, result.case)
+            item_id = item["id"]
+            new_items[item_id] = item
         traces = [masking.mask_trace(trace) for trace in result.traces]
-        traces_by_variant.setdefault(result.variant, {})[item_id] = traces
+        traces_by_variant[result.variant][item_id] = traces
 
     async def record(encoder: "TraceEncoder") -> Recorded:
         async with aclosing(langfuse_api(settings)) as api:
@@ -350,19 +361,19 @@ def _record(
     try:
         encoder = trace_encoder(settings)
         if not is_in_langfuse:
-            put_items(encoder, dataset, item_by_case_id.values(), masking)
+            put_items(encoder, dataset, new_items.values(), masking)
         recorded = asyncio.run(record(encoder))
     except Exception as error:
         log.warning("This run is not recorded: %s", to_unavailable(error))
         return
-    _report_recorded(recorded, lost=len(results) - recorded.items)
+    _report_recorded(recorded, lost_count=len(results) - recorded.items)
 
 
-def _report_recorded(recorded: Recorded, lost: int) -> None:
+def _report_recorded(recorded: Recorded, lost_count: int) -> None:
     """Show how many results Langfuse has recorded, and log why it refused others."""
     counts = f"{recorded.items} recorded"
-    if lost:
-        counts += f", {lost} lost"
+    if lost_count:
+        counts += f", {lost_count} lost"
     counts += f", with {recorded.scores} scores"
     typer.echo(f"Langfuse: {counts}, see {recorded.url}", err=True)
     refused = recorded.refused

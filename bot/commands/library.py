@@ -18,6 +18,7 @@ from bot.commands.output import (
     show_status,
 )
 from bot.resources import open_embedder
+from db.documents.adding import AddReport
 from db.documents.adding import add_documents as index_files
 from db.documents.store import SqlDocumentStore
 from db.engine import Sessions
@@ -33,9 +34,11 @@ def add_documents(
 ) -> None:
     """Index files and folders. Unchanged files are skipped, unreadable ones are reported."""
     with show_status("Reading") as status:
-        report = _with_documents(
-            lambda documents: index_files(documents, paths, status.update)
-        )
+
+        async def add(documents: SqlDocumentStore) -> AddReport:
+            return await index_files(documents, paths, status.update)
+
+        report = _with_documents(add)
     added = len(report.added)
     updated = len(report.updated)
     unchanged = len(report.unchanged)
@@ -46,20 +49,27 @@ def add_documents(
         print_text(f"Note: {note}")
     for problem in report.problems:
         print_text(f"Not added: {problem}", error=True)
-    if report.problems and not added + updated + unchanged:
+    is_anything_indexed = added + updated + unchanged > 0
+    if report.problems and not is_anything_indexed:
         raise typer.Exit(1)
 
 
 @documents_app.command("list")
 def list_documents() -> None:
     """Show every document, by path."""
-    entries = _with_documents(lambda documents: documents.list_documents())
+    entries = _with_documents(SqlDocumentStore.list_documents)
     rows = []
     for entry in entries:
-        added_on = f"{entry.added_at:%Y-%m-%d}"
-        rows.append((entry.path, entry.title, entry.kind, str(entry.parts), added_on))
-    parts = Column("Parts", justify="right")
-    print_table(build_table(["Path", "Title", "Kind", parts, "Added"], rows))
+        row = (
+            entry.path,
+            entry.title,
+            entry.kind,
+            str(entry.parts),
+            f"{entry.added_at:%Y-%m-%d}",
+        )
+        rows.append(row)
+    parts_column = Column("Parts", justify="right")
+    print_table(build_table(["Path", "Title", "Kind", parts_column, "Added"], rows))
     typer.echo(f"{len(entries)} documents.")
 
 
@@ -93,8 +103,9 @@ def search_documents(
     """Show the passages that fit best, without asking a model."""
     chunks = _with_documents(lambda documents: documents.search([text]))
     for chunk in chunks:
+        passage = find_best_passage(chunk.text, text)
         print_text(f"{chunk.title} · {chunk.location} ({chunk.path})")
-        print_text(f"{find_best_passage(chunk.text, text)}\n")
+        print_text(f"{passage}\n")
     if not chunks:
         typer.echo("No document speaks of this.")
 

@@ -40,9 +40,10 @@ class ModelServer(NamedTuple):
 
 async def find_servers(ports: Sequence[int]) -> list[ModelServer]:
     """Return the servers on these ports of this machine that list chat models."""
+    # With `trust_env`, requests would go through a proxy that the environment names.
     async with httpx2.AsyncClient(timeout=TIMEOUT_SECONDS, trust_env=False) as http:
-        asking = [_find_server(http, port) for port in ports]
-        servers = await asyncio.gather(*asking)
+        searches = [_find_server(http, port) for port in ports]
+        servers = await asyncio.gather(*searches)
     return [server for server in servers if server is not None]
 
 
@@ -61,7 +62,8 @@ async def _find_server(http: httpx2.AsyncClient, port: int) -> ModelServer | Non
     chat_models = tuple(filter(_is_chat_model, names))
     if not chat_models:
         return None
-    return ModelServer(DEFAULT_PORTS.get(port, "A model server"), base_url, chat_models)
+    server_name = DEFAULT_PORTS.get(port, "A model server")
+    return ModelServer(server_name, base_url, chat_models)
 
 
 def _is_chat_model(name: str) -> bool:
@@ -79,9 +81,10 @@ def offer_local_model(settings: Settings) -> Settings:
     if not servers:
         return settings
     server = servers[0]
-    question = f"{server.name} runs on this machine. Let {server.models[0]} answer?"
+    model_name = server.models[0]
+    question = f"{server.name} runs on this machine. Let {model_name} answer?"
     if typer.confirm(question, default=True):
-        return use_model(server, server.models[0])
+        return use_model(server, model_name)
     write_settings({"LLM_LOCAL_PORTS": "none"})
     typer.echo("Not used. Run `sommelier model` to look for it again.")
     return settings
@@ -91,7 +94,9 @@ def use_model(server: ModelServer, model: str) -> Settings:
     """Save the model in .env, and return the new settings."""
     write_settings({"OPENAI_BASE_URL": server.base_url, "LLM_MODEL": model})
     settings = load_settings()
-    profile = "small" if settings.is_small else "full"
+    profile = "full"
+    if settings.is_small:
+        profile = "small"
     note = f".env; profile {profile}, see docs/local-models.md"
     typer.echo(f"{model} answers from now on ({note}).")
     return settings
@@ -112,13 +117,15 @@ def model(
         ports = open_settings().llm_local_ports or list(DEFAULT_PORTS)
     servers = asyncio.run(find_servers(ports))
     for server in servers:
-        typer.echo(f"{server.name} at {server.base_url}: {', '.join(server.models)}")
+        models = ", ".join(server.models)
+        typer.echo(f"{server.name} at {server.base_url}: {models}")
     for server in servers:
         if name is None or name in server.models:
             use_model(server, name or server.models[0])
             return
-    where = ", ".join(map(str, ports))
-    typer.echo(f"No model server with {name or 'a model'} answers at port {where}.")
+    shown_ports = ", ".join(str(number) for number in ports)
+    wanted = name or "a model"
+    typer.echo(f"No model server with {wanted} answers at port {shown_ports}.")
     raise typer.Exit(1)
 
 

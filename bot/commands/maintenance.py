@@ -71,8 +71,9 @@ async def _serve_page(settings: Settings, port: int) -> None:
         )
         listener = listen("127.0.0.1", port)
         # The system chose one if the given port was 0.
-        port = listener.getsockname()[1]
-        typer.echo(f"Open http://admin:{token}@127.0.0.1:{port}{PATH}\nCtrl-C ends it.")
+        host, chosen_port = listener.getsockname()
+        address = f"http://admin:{token}@{host}:{chosen_port}{PATH}"
+        typer.echo(f"Open {address}\nCtrl-C ends it.")
         app = build_http_app([page.build_router()])
 
         async def serve() -> None:

@@ -61,10 +61,10 @@ def open_settings(log_level: str | None = "WARNING") -> "Settings":
     handler = logging.StreamHandler()
     handler.setFormatter(RedactingFormatter(settings.secrets))
     logging.basicConfig(level=level, handlers=[handler], force=True)
+    level_number = logging.getLogger().level
     for name in NOISY_LOGGERS:
-        logging.getLogger(name).setLevel(
-            max(logging.WARNING, logging.getLogger().level)
-        )
+        logger = logging.getLogger(name)
+        logger.setLevel(max(logging.WARNING, level_number))
     return settings
 
 
@@ -113,9 +113,8 @@ def build_table(
     """Return a table. Its cells appear literally, without markup and control characters."""
     from agent.text import to_one_line
 
-    table = Table(
-        *map(_to_column, columns), box=None, pad_edge=False, header_style="bold"
-    )
+    table_columns = [_to_column(column) for column in columns]
+    table = Table(*table_columns, box=None, pad_edge=False, header_style="bold")
     for row in rows:
         cells = [Text(to_one_line(cell)) for cell in row]
         table.add_row(*cells)
@@ -123,6 +122,7 @@ def build_table(
 
 
 def _to_column(column: str | Column) -> Column:
+    """Return a column with this heading, or the given column."""
     if isinstance(column, Column):
         return column
     return Column(column, overflow="fold")

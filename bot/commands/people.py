@@ -22,7 +22,7 @@ from bot.commands.output import (
 from bot.resources import Stores
 from bot.tracing import forget_people
 from bot.turn import Turn
-from db.changes.memory import ChangeMemory
+from config import Settings
 from db.changes.ratings import RestoreRatings
 from db.engine import Sessions
 from db.repositories.people import MemoryRepository
@@ -35,11 +35,12 @@ def export(user_id: UserId) -> None:
     """Print all data of a user in the database, as JSON."""
     settings = open_settings()
     user_hash = keyed_hash("user", user_id, settings.trace_user_key)
+
+    async def read(sessions: Sessions) -> object:
+        return await MemoryRepository(sessions).export(user_id, user_hash)
+
     with show_status("Collecting the data"):
-        data = run_with_database(
-            settings,
-            lambda sessions: MemoryRepository(sessions).export(user_id, user_hash),
-        )
+        data = run_with_database(settings, read)
     typer.echo(to_json(data, indent=2).decode())
 
 
@@ -86,26 +87,34 @@ def import_export(
     """
     settings = open_settings()
     exported = _read_file(file)
-    change = run_with_database(
-        settings, lambda sessions: _plan_import(sessions, exported)
-    )
+
+    async def plan(sessions: Sessions) -> Change:
+        return await _plan_import(sessions, exported)
+
+    change = run_with_database(settings, plan)
     typer.echo(_describe_import(exported, change))
-    if change == Change(user_id=exported.user_id) and not exported.ratings:
+    has_changes = change != Change(user_id=exported.user_id)
+    if not has_changes and not exported.ratings:
         typer.echo("There is nothing to store.")
         return
     if not yes:
         typer.confirm(f"Store this for user {exported.user_id}?", abort=True)
-    user_hash = keyed_hash("user", exported.user_id, settings.trace_user_key)
+    _store_import(settings, exported, change)
+    typer.echo("Stored.")
+
+
+def _store_import(settings: Settings, exported: Exported, change: Change) -> None:
+    """Store the memory and the ratings of an export."""
+    user_id = exported.user_id
+    user_hash = keyed_hash("user", user_id, settings.trace_user_key)
 
     async def store(sessions: Sessions) -> None:
-        turn = Turn(user_id=exported.user_id, trace_user=user_hash)
-        turn.change(
-            ChangeMemory(change), RestoreRatings(exported.user_id, exported.ratings)
-        )
+        turn = Turn(user_id=user_id, trace_user=user_hash)
+        turn.change_memory(change)
+        turn.change(RestoreRatings(user_id, exported.ratings))
         await Stores(sessions).commits.save(turn.complete_commit())
 
     run_with_database(settings, store)
-    typer.echo("Stored.")
 
 
 def _read_file(file: Path) -> Exported:
@@ -159,21 +168,26 @@ def _without_chosen_settings(
 
 
 def _setting_name(fact: Fact) -> str:
-    """Return the name in a fact that is a setting, such as `language=de`."""
-    return fact.value.partition("=")[0]
+    """Return the name of a setting. In the fact `language=de` it is "language"."""
+    name, _, _ = fact.value.partition("=")
+    return name
 
 
 def _describe_import(exported: Exported, change: Change) -> str:
     """Return lines that say what is added and what is left out."""
+    wine_count = len(change.bottles)
     bottle_count = sum(item.count for item in change.bottles)
-    kept_count = len(exported.items) - len(change.bottles)
-    taste = [
-        describe_fact(fact) for fact in change.added_facts if fact.kind != "setting"
-    ]
-    settings = [fact.value for fact in change.added_facts if fact.kind == "setting"]
+    kept_count = len(exported.items) - wine_count
+    taste = []
+    settings = []
+    for fact in change.added_facts:
+        if fact.kind == "setting":
+            settings.append(fact.value)
+        else:
+            taste.append(describe_fact(fact))
     lines = [
         f"User {exported.user_id}",
-        f"Cellar: {len(change.bottles)} wines with {bottle_count} bottles; "
+        f"Cellar: {wine_count} wines with {bottle_count} bottles; "
         f"{kept_count} stay as they are here",
         f"Opened bottles: {len(change.drinks)}",
         f"Taste: {'; '.join(taste) or 'nothing new'}",

@@ -72,9 +72,8 @@ def fetch_stored_prompt(
     if not settings.langfuse_keys:
         fail(NO_KEYS, 2)
     try:
-        return fetch_prompt(
-            trace_encoder(settings).client, name, label=label, version=version
-        )
+        client = trace_encoder(settings).client
+        return fetch_prompt(client, name, label=label, version=version)
     except Exception as error:
         fail(str(to_unavailable(error)), 2)
 
@@ -83,8 +82,8 @@ def read_prompts(settings: Settings, source: str) -> Mapping[str, Prompt]:
     """Return the prompts that replace those of the repository in a variant.
 
     `source` is `repository`, a version or label in Langfuse (`sommelier@3`), or a file with the
-    sommelier's prompt, whose name becomes the label in traces. The command fails if the prompt
-    cannot be used.
+    sommelier's prompt. The name of the file becomes the label in traces. The command fails if the
+    prompt cannot be used.
     """
     if source == REPOSITORY:
         return {}
@@ -112,7 +111,8 @@ def _fetch_version(settings: Settings, name: str, version: str) -> Prompt:
 
 def _read_prompt(file: Path) -> Prompt:
     """Return the sommelier's prompt from a file."""
-    ref = replace(built_in_prompts()[SOMMELIER_PROMPT].ref, label=file.stem)
+    built_in = built_in_prompts()[SOMMELIER_PROMPT]
+    ref = replace(built_in.ref, label=file.stem)
     try:
         return Prompt(file.read_text(encoding="utf-8-sig"), ref)
     except (OSError, UnicodeDecodeError) as error:

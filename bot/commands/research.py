@@ -15,6 +15,7 @@ from bot.runner import TurnRunner
 from bot.safety import SafetyService
 from bot.tracing import open_exporter
 from bot.turn import Question, Turn
+from config import Settings
 
 SESSION: Final = "cli"
 """Stands for the command line in traces, where others have a chat and a user."""
@@ -32,7 +33,10 @@ def ask(
     ] = False,
 ) -> None:
     """Answer a question from the documents, with a source for every statement."""
-    _look_up("ask", f"--refine {question}" if refine else question)
+    arguments = question
+    if refine:
+        arguments = f"--refine {question}"
+    _look_up("ask", arguments)
 
 
 def quotes(
@@ -57,37 +61,38 @@ def find(
     """Find places for people who love wine: shops, bars, wineries …"""
     places = _look_up("find", f"{category} {place}")
     if save is not None and places is not None:
-        write_file(save, "".join(f"{query}\n" for query in places.queries.queries))
+        lines = [f"{query}\n" for query in places.queries.queries]
+        write_file(save, "".join(lines))
         typer.echo(f"Saved the queries to {save}.", err=True)
 
 
 def _look_up(name: CommandName, arguments: str) -> Any:
-    """Run a look-up as a turn, print its reply, and return its result.
+    """Run a look-up, print its reply, and return its result.
 
-    Return None if the text told of a crisis: then the reply is a help text.
+    Return None if the text is about a crisis, because the reply is then a help text.
     """
-    settings = open_settings()
-
-    async def run_turn() -> Reply:
-        """Run the look-up as a turn, and return its reply. Fail if its arguments are not valid."""
-        async with (
-            open_resources(settings) as resources,
-            open_exporter(settings, resources.sessions),
-        ):
-            look_up = parse_look_up(name, arguments, resources)
-            if isinstance(look_up, str):
-                fail(look_up, 2)
-            runner = TurnRunner(
-                base_run=resources.run,
-                safety=SafetyService(help=resources.help),
-                commits=stores_of(settings, resources.sessions).commits,
-            )
-            question = Question(text=look_up.history_text, kind=name)
-            turn = Turn(trace_session=SESSION, trace_user=SESSION)
-            return await runner.run_and_commit(turn, question, look_up.make_reply)
-
-    reply = asyncio.run(run_turn())
+    reply = asyncio.run(_run_turn(open_settings(), name, arguments))
     if reply.outcome == "failed":
         fail(reply.text)
     print_text(to_rich_text(reply.full_text).plain)
     return reply.structured_answer
+
+
+async def _run_turn(settings: Settings, name: CommandName, arguments: str) -> Reply:
+    """Run a look-up as a turn, and return its reply. Fail if its arguments are not valid."""
+    async with (
+        open_resources(settings) as resources,
+        open_exporter(settings, resources.sessions),
+    ):
+        look_up_or_usage = parse_look_up(name, arguments, resources)
+        if isinstance(look_up_or_usage, str):
+            fail(look_up_or_usage, 2)
+        look_up = look_up_or_usage
+        runner = TurnRunner(
+            base_run=resources.run,
+            safety=SafetyService(help=resources.help),
+            commits=stores_of(settings, resources.sessions).commits,
+        )
+        question = Question(text=look_up.history_text, kind=name)
+        turn = Turn(trace_session=SESSION, trace_user=SESSION)
+        return await runner.run_and_commit(turn, question, look_up.make_reply)

@@ -38,7 +38,8 @@ NO_TRACES: Final = (
     "No such turn is in the local store. Talk to the sommelier (`sommelier chat`, or `sommelier "
     "run` for Telegram), and its turns are kept here."
 )
-ID_DIGITS: Final = 8  # shown in lists; usually unique
+ID_DIGITS: Final = 8
+"""How many digits of an id a list shows. Usually no other id begins with them."""
 MAX_QUESTION_CHARS: Final = 60
 
 Days = Annotated[
@@ -127,7 +128,9 @@ async def _resend(exporter: Exporter, sessions: Sessions) -> str:
     if wait:
         return f"{count} wait, and are sent when the server takes them."
     problems = await describe_problems(sessions)
-    return problems or f"{count} sent again."
+    if problems:
+        return problems
+    return f"{count} sent again."
 
 
 @app.command("export")
@@ -154,7 +157,10 @@ def export(
             "No such turn whose words are still remembered; nothing was written."
         )
         return
-    lines = [json.dumps(turn, ensure_ascii=False) + "\n" for turn in turns]
+    lines = []
+    for turn in turns:
+        line = json.dumps(turn, ensure_ascii=False)
+        lines.append(f"{line}\n")
     write_file(file, "".join(lines))
     if len(turns) == 1:
         print_text(f"1 turn written to {file}.")
@@ -179,7 +185,8 @@ def export_wanted(
         return await UnmetWishes(sessions).list_between(start, end, mask)
 
     wishes = run_with_database(settings, read)
-    write_file(file, to_csv(group_wishes(wishes)).decode())
+    content = to_csv(group_wishes(wishes))
+    write_file(file, content.decode())
     print_text(f"{len(wishes)} wishes written to {file}.")
 
 
@@ -211,10 +218,12 @@ def _find_start(days: float | None) -> datetime | None:
 
 def trace_table(traces: Iterable[TraceRow]) -> Table:
     """Return a table with one row for each trace."""
-    names = "When (UTC)", "Id", "Level", "Outcome", "Seconds", "Cost"
-    columns = [Column(name, no_wrap=True) for name in names]
+    columns: list[Column | str] = []
+    for name in ("When (UTC)", "Id", "Level", "Outcome", "Seconds", "Cost"):
+        columns.append(Column(name, no_wrap=True))
+    columns += ["What", "What went wrong", "Question"]
     rows = [_table_row(trace) for trace in traces]
-    return build_table([*columns, "What", "What went wrong", "Question"], rows)
+    return build_table(columns, rows)
 
 
 def _table_row(trace: TraceRow) -> Sequence[str]:
