@@ -10,7 +10,7 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, NamedTuple, Self
-from urllib.parse import unquote
+from urllib.parse import unquote, urlsplit
 
 from pydantic import (
     AfterValidator,
@@ -27,6 +27,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from agent.engine.messages import ResponseMode
 from agent.engine.run import Limits, Price
+from agent.servers import OPENAI_URL
 from agent.text import pattern
 
 LIMITS: Final = Limits()
@@ -335,6 +336,25 @@ class Settings(BaseSettings):
         if not any(server):
             return self.server
         return server
+
+    @property
+    def model_hosts(self) -> list[str]:
+        """Return the hosts of the models that read what users send, without repetitions."""
+        other_models = (
+            self.vision_model,
+            self.transcription_model,
+            self.speech_model,
+            self.embedding_model,
+        )
+        servers = [self.server]
+        if any(other_models):
+            servers.append(self.second_server)
+        hosts: list[str] = []
+        for server in servers:
+            if server is not None:
+                host = urlsplit(server.base_url or OPENAI_URL).hostname
+                hosts.append(host or "")
+        return list(dict.fromkeys(hosts))
 
     @property
     def is_small(self) -> bool:

@@ -259,6 +259,7 @@ def build_handlers(
             "trace_days": settings.trace_retention_days,
             "shop_days": REFERRAL_RETENTION.days,
         },
+        model_hosts=settings.model_hosts,
         trace_server=trace_server,
         is_deleted_there=has_langfuse,
         has_staff=settings.staff_chat_id is not None,

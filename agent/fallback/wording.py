@@ -19,6 +19,7 @@ from agent.query_reading.tables import Dish
 from agent.sommelier.cards import translate_country
 from agent.sommelier.vocabulary import OAKY, Allergen, Currency, Food, Style
 from agent.sommelier.wine import NON_VEGAN_ALLERGENS, Wine
+from agent.text import split_words
 
 MAX_FOODS: Final = 3
 """The number of foods that the description of a wine names."""
@@ -31,6 +32,11 @@ Most such wines are white.
 """
 BODY_GROUPS: Final = (("light", "medium_light"), ("medium",), ("medium_full", "full"))
 """The values of the body that have one name together, such as "full-bodied"."""
+SPARKLING_WORDS: Final = frozenset(
+    "sparkling bubbles prickelnd schaumwein effervescent bulles espumoso spumante bollicine "
+    "mousserend espumante".split()
+)
+"""The words that tell that an alcohol-free wine sparkles. Its style does not."""
 DRY_STEPS: Final = frozenset({"bone_dry", "dry"})
 """The values of the sweetness that the description of a wine does not name. Most wines are dry."""
 NAME_FIELDS: Final = ("grapes", "regions", "countries")
@@ -183,12 +189,20 @@ def _describe_tastes(request: Request) -> Iterator[str]:
 
 
 def _describe_bodies(bodies: Sequence[str]) -> str:
-    """Return the names of the groups to which bodies belong, such as "light or medium-bodied"."""
-    names: list[str] = []
+    """Return the names of the groups of bodies, such as "light or medium-bodied".
+
+    A group of which only some bodies are given is named if no group is given whole.
+    """
+    partial_groups: list[str] = []
+    whole_groups: list[str] = []
     for group in BODY_GROUPS:
-        if not set(group).isdisjoint(bodies):
-            names.append(_describe_steps("bodies", group))
-    return join_or(names)
+        if set(group).isdisjoint(bodies):
+            continue
+        name = _describe_steps("bodies", group)
+        partial_groups.append(name)
+        if set(group).issubset(bodies):
+            whole_groups.append(name)
+    return join_or(whole_groups or partial_groups)
 
 
 def _describe_steps(field: str, values: Sequence[str]) -> str:
@@ -246,7 +260,7 @@ def describe_wine(wine: Wine, dishes: Mapping[str, Dish]) -> str:
     """
     parts: list[str] = []
     if wine.style:
-        parts.append(name_value("styles", wine.style))
+        parts.append(_name_style(wine))
     if wine.colour in SHOWN_COLOURS and str(wine.colour) != wine.style:
         parts.append(translate(f"colour_{wine.colour}"))
     if wine.body is not None:
@@ -259,6 +273,15 @@ def describe_wine(wine: Wine, dishes: Mapping[str, Dish]) -> str:
     foods = find_suitable_foods(wine, dishes) or wine.foods
     parts.append(name_foods(foods))
     return _capitalise(_join_parts(parts))
+
+
+def _name_style(wine: Wine) -> str:
+    """Return the name of the style of a wine."""
+    is_alcohol_free = wine.style == Style.ALCOHOL_FREE
+    words = split_words(wine.source_text)
+    if is_alcohol_free and not SPARKLING_WORDS.isdisjoint(words):
+        return translate("fallback_alcohol_free_sparkling")
+    return name_value("styles", str(wine.style))
 
 
 def name_foods(foods: Sequence[str]) -> str:

@@ -21,14 +21,19 @@ from agent.languages import ENGLISH, read_language_files
 from agent.safety.concerns import DRINKING_AGE
 from agent.safety.state import SERIOUS_CONCERNS, SafetyState, most_serious_concern
 from agent.tables import StrictModel, read_toml
+from agent.text import pattern
 
 TEXTS_FILE: Final = "help.toml"
 LINES_FILE: Final = Path(__file__).with_name("help_lines.toml")
 INTERNATIONAL: Final = "international"
 """The only entry of a language without texts: one sentence, with an international page."""
+EXPLAINED_ONCE: Final = frozenset({"dependence", "pregnancy"})
+"""The concerns with a long text, which is shown only when a user states them."""
 COUNTRIES: Final = "countries"
 """The table of help lines in the file of an admin."""
 INTERNATIONAL_URL: Final = "https://findahelpline.com"
+HOURS: Final = pattern(r"(\d{1,2}:\d\d)-(\d{1,2}:\d\d)")
+"""Matches the hours of a help line: "8:00-24:00"."""
 MAX_HELP_CHARS: Final = 2_000
 """The maximum length of a help text or help line, so that all fit into one Telegram message."""
 
@@ -82,8 +87,10 @@ class HelpTexts(StrictModel):
     emergency: HelpText
     day_and_night: HelpText
     """The words that replace "0-24" in a help line."""
+    hours: HelpText
+    """The words that replace hours such as "8:00-24:00", with `{start}` and `{end}`."""
     text_message: HelpText
-    """The words that replace "SMS" in a help line."""
+    """The words that replace ", SMS" before the number to text, such as " or text"."""
     country_line: str = "{country}: {numbers}"
     numbers_joint: str = "; "
     """The text between the numbers of a country. In French it has no-break spaces."""
@@ -101,6 +108,8 @@ class HelpTexts(StrictModel):
     dependence: HelpText
     dependence_question: HelpText
     """The question to a user with a dependence, before anything is listed."""
+    alcohol_free_only: HelpText
+    """The text above later answers to a user with a dependence or in pregnancy."""
     under_age: HelpText
     pregnancy: HelpText
     medication: HelpText
@@ -196,6 +205,8 @@ class Help:
         field_name: str = concern
         if concern == "crisis":
             field_name = "after_crisis"
+        elif concern in EXPLAINED_ONCE and concern != safety.new_concern:
+            field_name = "alcohol_free_only"
         text: str = getattr(self._texts_for(safety), field_name)
         return text.replace("{age}", str(self.drinking_age))
 
@@ -302,8 +313,10 @@ def _select_lines(language: str, lines: Sequence[HelpLine]) -> Sequence[HelpLine
 
 def _spell_out(line: str, texts: HelpTexts) -> str:
     """Return a help line with the abbreviations of all lines in the words of the language."""
-    spelled_out = line.replace("0-24", texts.day_and_night)
-    return spelled_out.replace("SMS", texts.text_message)
+    hours = texts.hours.format(start=r"\1", end=r"\2")
+    spelled_out = HOURS.sub(hours, line)
+    spelled_out = spelled_out.replace("0-24", texts.day_and_night)
+    return spelled_out.replace(", SMS ", f" {texts.text_message} ")
 
 
 def _find_country_name(code: str, language: str) -> str:

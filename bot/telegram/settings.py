@@ -3,7 +3,7 @@
 Users call these commands in private chats. Their settings apply in all chats.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -18,6 +18,7 @@ from agent.i18n import (
     translate,
     translate_into,
 )
+from agent.markdown import escape
 from agent.turn import get_chosen_settings
 from bot.telegram.buttons import acknowledge, split_data
 from bot.telegram.chat import (
@@ -54,6 +55,8 @@ DELETE_DATA: Final = ":forget"
 """The data of the button of /forget that deletes all data of the user."""
 KEEP_DATA: Final = ":keep"
 """The data of the button of /forget that deletes nothing."""
+OWN_HOSTS: Final = frozenset({"localhost", "127.0.0.1", "::1"})
+"""The names of the machine that runs the bot."""
 EXPORT_FILE_NAME: Final = "sommelier.json"
 
 
@@ -63,6 +66,8 @@ class Privacy:
 
     days: Mapping[str, float]
     """The retention times, by their placeholders in the text `privacy`."""
+    model_hosts: Sequence[str] = ()
+    """The hosts of the models that read what users send, if there are any."""
     trace_server: str = ""
     """The name of the server that traces are sent to, if there is one."""
     is_deleted_there: bool = False
@@ -90,6 +95,7 @@ async def _show_settings(update: Update, turn: ChatTurn) -> None:
         translate("settings"),
         translate("setting_language_ask"),
         translate("setting_traces_ask"),
+        translate("setting_news_ask"),
     )
     chosen = get_chosen_settings(await turn.load_facts())
     turn.reply("\n\n".join(parts), _buttons(turn, chosen))
@@ -169,10 +175,28 @@ async def _show_privacy(privacy: Privacy, update: Update, turn: ChatTurn) -> Non
     elsewhere = ""
     if privacy.trace_server:
         elsewhere = translate("privacy_elsewhere", where=privacy.trace_server)
-    parts = [translate("privacy", **privacy.days, elsewhere=elsewhere)]
+    parts = [
+        translate("privacy", **privacy.days, elsewhere=elsewhere),
+        _describe_models(privacy.model_hosts),
+    ]
     if privacy.has_staff:
         parts.append(translate("privacy_shop", **privacy.days))
+    parts.append(translate("privacy_commands"))
     turn.reply("\n\n".join(parts))
+
+
+def _describe_models(hosts: Sequence[str]) -> str:
+    """Return whether a model reads what users send, and where it runs."""
+    if not hosts:
+        return translate("privacy_no_model")
+    places = []
+    for host in hosts:
+        place = escape(host)
+        if host in OWN_HOSTS:
+            place = translate("privacy_own_machine")
+        places.append(place)
+    distinct_places = dict.fromkeys(places)
+    return translate("privacy_model", where=", ".join(distinct_places))
 
 
 async def _export(update: Update, turn: ChatTurn) -> None:

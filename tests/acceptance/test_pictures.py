@@ -70,7 +70,7 @@ async def test_labels_are_read_concurrently_looked_up_and_not_traced(
         await otlp_receiver.wait_for_spans(5)
     first, second = said.split("\n\n")
     known = "Trimbach Riesling Réserve 2024\nread from the label\nWe have it:\n"
-    other = "Weingut Nirgendwo Spätburgunder 2019\nread from the label\nNot in our cellar. Closest"
+    other = "Weingut Nirgendwo Spätburgunder 2019\nread from the label\nWe don't have it. These come closest"
     assert first.startswith(known)
     assert "≈ €" in first
     assert second.startswith(other)
@@ -158,8 +158,8 @@ async def test_a_list_without_a_chat_model_and_a_picture_without_a_vision_model(
         unread = (await bot_api.wait_for_message(4, chat_id=CHAT))[3]
     assert said.startswith("I have read 3 wines on this list.")
     assert "Cuvée Mystère 2018 · from the wine list · 28" in said
-    assert hated.startswith("I read wine in that, but none that I may offer you")
-    assert "I could not read a wine in that." in unread
+    assert hated.startswith("I found wines in that, but none that I can offer you")
+    assert "I couldn't find a wine in that." in unread
     assert "Pictures that I could not read: 1." in unread
 
 

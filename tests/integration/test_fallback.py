@@ -458,7 +458,7 @@ async def test_a_name_that_no_wine_has_is_told_with_the_closest_names(
     )
     other_vintage = await Conversation(fallback).say("Do you have Opus One 1900?")
     assert other_vintage.text.startswith(
-        "There is no “Opus One 1900”, but this wine in another"
+        "We don't have “Opus One 1900”, but we have this wine in another"
     )
     assert [wine.producer for wine in wines_of(other_vintage)] == ["Opus One"]
 

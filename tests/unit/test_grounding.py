@@ -204,7 +204,9 @@ def test_a_card_is_in_the_language_of_the_answer(
         assert format_facts(gone).startswith(f"{shown} · ")
     own = CHINON.model_copy(update={"id": "own:1", "country": ""})
     assert format_facts(own) == "Chinon · your own cellar"
-    assert "· vegan: not known" in render_wine(CHINON, "", user_text="a vegan red")
+    assert "· not known whether it is vegan" in render_wine(
+        CHINON, "", user_text="a vegan red"
+    )
 
 
 def test_a_card_has_the_prices_of_all_offers_that_are_in_stock() -> None:
