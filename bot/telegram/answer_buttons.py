@@ -170,7 +170,7 @@ def _bought_button(turn: Turn, reply: Reply) -> ButtonRows:
     data = f"{BOUGHT}{reply.bought}"
     if not reply.bought or turn.is_group or len(data.encode()) > MAX_DATA_BYTES:
         return ()
-    label = translate("cellar_add_button", wine=reply.bought)
+    label = translate("cellar_add_label", wine=reply.bought)
     return ((Button(clip(label, MAX_LABEL_CHARS), data),),)
 
 
