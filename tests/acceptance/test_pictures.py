@@ -70,7 +70,9 @@ async def test_labels_are_read_concurrently_looked_up_and_not_traced(
         await otlp_receiver.wait_for_spans(5)
     first, second = said.split("\n\n")
     known = "Trimbach Riesling Réserve 2024\nread from the label\nWe have it:\n"
-    other = "Weingut Nirgendwo Spätburgunder 2019\nread from the label\nWe don't have it."
+    other = (
+        "Weingut Nirgendwo Spätburgunder 2019\nread from the label\nWe don't have it."
+    )
     assert first.startswith(known)
     assert "≈ €" in first
     assert second.startswith(other)
