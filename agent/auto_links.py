@@ -86,38 +86,43 @@ def find_auto_links(text: str, limit: int | None = None) -> list[AutoLink]:
     Overlapping and touching parts are one link, because clients differ in which of them they
     prefer. A text with more than `limit` links is one link as a whole.
     """
-    found = []
+    links = []
     for link in chain(_find_without_spaces(text), _find_numbers(text)):
-        found.append(link)
-        if limit is not None and len(found) > limit:
+        links.append(link)
+        if limit is not None and len(links) > limit:
             return [AutoLink(0, len(text), "address")]
+    links.sort()
     merged: list[AutoLink] = []
-    for link in sorted(found):
+    for link in links:
         if merged and link.start <= merged[-1].end:
-            merged[-1] = _merge(merged[-1], link)
+            previous = merged.pop()
+            merged.append(_merge(previous, link))
         else:
             merged.append(link)
     return merged
 
 
 def _merge(first: AutoLink, second: AutoLink) -> AutoLink:
-    """Return two links as one. It is a tag only if both are tags."""
+    """Return two links as one, which is a tag only if both are tags."""
     kind: LinkKind = "address"
     if first.kind == second.kind:
         kind = first.kind
-    return AutoLink(first.start, max(first.end, second.end), kind)
+    end = max(first.end, second.end)
+    return AutoLink(first.start, end, kind)
 
 
 def _find_without_spaces(text: str) -> Iterator[AutoLink]:
     """Yield the addresses and tags, none of which contains a space."""
-    end = 0
+    word_end = 0
     for word in text.split():
-        word_start = text.index(word, end)
-        end = word_start + len(word)
+        word_start = text.index(word, word_end)
+        word_end = word_start + len(word)
         if _LINK_SYMBOLS.isdisjoint(word):
             continue
-        for link in (*_find_addresses(word), *_find_marked(word)):
-            yield AutoLink(word_start + link.start, word_start + link.end, link.kind)
+        for link in chain(_find_addresses(word), _find_marked(word)):
+            start = word_start + link.start
+            end = word_start + link.end
+            yield AutoLink(start, end, link.kind)
 
 
 def _find_addresses(word: str) -> Iterator[AutoLink]:
@@ -125,8 +130,9 @@ def _find_addresses(word: str) -> Iterator[AutoLink]:
         if symbol not in word[:-1]:  # an address goes on after its symbol
             continue
         for match in form.finditer(word):
-            start = _find_start(word, match.start())
-            end = _find_end(word, match.start(), match.end())
+            match_start, match_end = match.span()
+            start = _find_start(word, match_start)
+            end = _find_end(word, match_start, match_end)
             yield AutoLink(start, end, "address")
 
 
@@ -168,7 +174,8 @@ def _end_of_command(word: str, start: int) -> int:
 def _end_of_hashtag(word: str, start: int) -> int:
     """Return the end of the hashtag that begins with the # at `start`."""
     end = _skip(word, start + 1, _is_hashtag_char)
-    has_letter = any(map(str.isalpha, word[start + 1 : end]))
+    name = word[start + 1 : end]
+    has_letter = any(map(str.isalpha, name))
     if not has_letter:
         return start
     return _end_of_tag(word, start, end)

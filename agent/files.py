@@ -60,10 +60,11 @@ def read_regular_file(path: Path, max_bytes: int) -> bytes:
         # Without O_NONBLOCK, opening a pipe would wait for somebody who writes into it.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
         with os.fdopen(descriptor, "rb") as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode):
                 raise Unreadable("is not a file")
             data = file.read(max_bytes + 1)
-            size = os.fstat(file.fileno()).st_size
+            size = os.fstat(descriptor).st_size  # the file may have grown meanwhile
     except OSError as error:
         raise Unreadable(f"cannot be read: {error.strerror or error}") from error
     if len(data) > max_bytes:
@@ -100,7 +101,8 @@ async def parse_in_process(
     try:
         async with asyncio.timeout(2 * seconds):  # the machine may be busy
             reading = _read_output(process)
-            output, _ = await asyncio.gather(reading, _write_input(process, data))
+            writing = _write_input(process, data)
+            output, _ = await asyncio.gather(reading, writing)
             await process.wait()
     except TimeoutError:
         raise TooCostly(f"takes more than {2 * seconds} s to read") from None

@@ -88,7 +88,8 @@ def format_date(day: date) -> str:
     skeleton = "yMMMd"
     if day.year == datetime.now(UTC).year:
         skeleton = "MMMd"
-    written: str = format_skeleton(skeleton, day, locale=current_locale())
+    locale = current_locale()
+    written: str = format_skeleton(skeleton, day, locale=locale)
     return written
 
 
@@ -101,7 +102,8 @@ def format_volume(size_ml: int) -> str:
     if size_ml >= MILLILITRES:
         unit = "volume-liter"
         size = size_ml / MILLILITRES
-    written: str = format_unit(size, unit, "short", locale=current_locale())
+    locale = current_locale()
+    written: str = format_unit(size, unit, "short", locale=locale)
     return written
 
 
@@ -136,7 +138,8 @@ def month_names(language: str) -> frozenset[str]:
     """Return the folded names of the months in a language."""
     from babel import Locale  # noqa: PLC0415 - 25 ms
 
-    full_names = Locale.parse(language).months["format"]["wide"]
+    months = Locale.parse(language).months
+    full_names = months["format"]["wide"]
     return frozenset(map(fold, full_names.values()))
 
 

@@ -47,8 +47,9 @@ _WORD: Final = pattern(r"\p{L}+'?")
 
 def split_sentences(text: str) -> list[str]:
     """Return the sentences of a text. In doubt, two sentences stay together."""
+    length = len(text)
+    boundaries = [0, *_find_sentence_ends(text, length), length]
     sentences = []
-    boundaries = [0, *_find_sentence_ends(text, len(text)), len(text)]
     for start, end in pairwise(boundaries):
         sentence = text[start:end].strip()
         if sentence:
@@ -95,8 +96,8 @@ def _find_sentence_ends(text: str, limit: int) -> Iterator[int]:
     """Yield the ends of the sentences in the first `limit` characters of a text."""
     # One more character shows whether white space follows.
     for match in _SENTENCE_END.finditer(text[: limit + 1]):
-        is_western = bool(match[1])
-        start, end = match.span(1) if is_western else match.span(2)
+        group = 1 if match[1] else 2  # Western, or else Chinese and Japanese
+        start, end = match.span(group)
         if end <= limit and _ends_sentence(text, start, end):
             yield end
 

@@ -9,13 +9,14 @@ from typing import Final
 from urllib.parse import quote, quote_plus, unquote_plus, urlsplit
 
 from agent.auto_links import find_auto_links
-from agent.text import CharacterMap, pattern
+from agent.text import CharacterMap, Match, pattern
 
 _JOINERS: Final = "\u200c\u200d"
 _FIRST_JOINER_SCRIPT: Final = "\u0590"
 """The first code point of the scripts and emoji in which joiners have a meaning."""
 _INVISIBLE_CATEGORIES: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
 _VARIATION_SELECTORS: Final = (*range(0xFE00, 0xFE0E), *range(0xE0100, 0xE01F0))
+"""The code points of the selectors, except `_PRESENTATION_SELECTORS`."""
 _BLANK_CHARS: Final = frozenset("\u034f\u115f\u1160\u2800\u3164\uffa0").union(
     map(chr, _VARIATION_SELECTORS)
 )
@@ -28,12 +29,15 @@ nothing."""
 _WEB_SEARCH: Final = "https://duckduckgo.com/?q="
 """The address of a web search, without its query."""
 MAX_LINK_CHARS: Final = 160
+"""The part of a query that is shown as the text of its link."""
 
 NOTE_SYMBOL: Final = "ⓘ"
 """The symbol before the bot's own notes, which untrusted text must not contain."""
 
-_INLINE_ESCAPES: Final = {ord(char): f"\\{char}" for char in "\\`*_<"}
+_INLINE_MARKUP: Final = "\\`*_<"
+_INLINE_ESCAPES: Final = str.maketrans({char: f"\\{char}" for char in _INLINE_MARKUP})
 _LINE_START_MARKUP: Final = frozenset("#>~+-")
+"""Characters that are markup only at the beginning of a line."""
 _ESCAPED: Final = pattern(r"\\([\\`*_<#>~+-])|`([^`]+)`")
 """A character behind its backslash, or a tag as code: "\\*", "`#wine`"."""
 _NON_URL_CHAR: Final = pattern(r"[\s<>\"\\^`{|}]")
@@ -68,12 +72,13 @@ def strip_invisible(text: str) -> str:
     before = " "
     for index, char in enumerate(lines):
         after = lines[index + 1 : index + 2] or " "
-        visible.append(_visible_part(before, char, after))
+        visible_part = _keep_visible(before, char, after)
+        visible.append(visible_part)
         before = char
     return "".join(visible)
 
 
-def _visible_part(before: str, char: str, after: str) -> str:
+def _keep_visible(before: str, char: str, after: str) -> str:
     """Return a character that is visible between its neighbours, or else a space or nothing."""
     if char in _JOINERS:
         is_visible = min(before, after) >= _FIRST_JOINER_SCRIPT
@@ -95,13 +100,15 @@ def escape(text: str) -> str:
     """
     text = strip_invisible(text).replace(NOTE_SYMBOL, "")
     parts = []
-    end = 0
+    previous_end = 0
     for link in find_auto_links(text):
-        if link.kind == "tag":
-            parts.append(_escape_markup(text[end : link.start]))
-            parts.append(f"`{text[link.start : link.end]}`")
-            end = link.end
-    parts.append(_escape_markup(text[end:]))
+        if link.kind != "tag":
+            continue
+        text_before = text[previous_end : link.start]
+        tag = text[link.start : link.end]
+        parts += [_escape_markup(text_before), f"`{tag}`"]
+        previous_end = link.end
+    parts.append(_escape_markup(text[previous_end:]))
     return "".join(parts)
 
 
@@ -109,19 +116,27 @@ def _escape_markup(text: str) -> str:
     escaped = text.translate(_INLINE_ESCAPES)
     if _LINE_START_MARKUP.isdisjoint(escaped):
         return escaped
-    return "\n".join(map(_escape_line_start, escaped.split("\n")))
+    lines = escaped.split("\n")
+    return "\n".join(map(_escape_line_start, lines))
 
 
 def _escape_line_start(line: str) -> str:
-    begin = len(line) - len(line.lstrip(" \t"))
-    if line[begin : begin + 1] not in _LINE_START_MARKUP:
+    """Return a line with a backslash before the markup with which it begins, if it does."""
+    content = line.lstrip(" \t")
+    if content[:1] not in _LINE_START_MARKUP:
         return line
-    return f"{line[:begin]}\\{line[begin:]}"
+    indent = line.removesuffix(content)
+    return f"{indent}\\{content}"
 
 
 def unescape(markdown: str) -> str:
-    """Undo the escaping only; characters that `escape` removed stay removed."""
-    return _ESCAPED.sub(lambda match: match[1] or match[2], markdown)
+    """Undo the escaping. Characters that `escape` removed stay removed."""
+    return _ESCAPED.sub(_unescape_match, markdown)
+
+
+def _unescape_match(match: Match) -> str:
+    char, tag = match.groups()
+    return char or tag
 
 
 def build_search_address(query: str) -> str:
@@ -143,16 +158,20 @@ def get_link_text(url: str) -> str:
 
 
 def format_link(url: str) -> str:
-    """Return a link, of which the renderer shows `get_link_text`; "" if `url` is no web address."""
+    """Return a link, or "" if `url` is no web address. The renderer shows its `get_link_text`."""
     visible = strip_invisible(url).strip()
-    quoted = _NON_URL_CHAR.sub(lambda match: quote(match[0]), visible)
+    quoted = _NON_URL_CHAR.sub(_quote_match, visible)
     if not get_domain(quoted):
         return ""
     return f"<{quoted}>"
 
 
+def _quote_match(match: Match) -> str:
+    return quote(match[0])
+
+
 def get_domain(url: str) -> str:
-    """Return the domain without `www.`, or an empty string if `url` is not a web address."""
+    """Return the domain without `www.`, or "" if `url` is not a web address."""
     try:
         parts = urlsplit(url)
         host = parts.hostname or ""

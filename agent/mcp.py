@@ -203,7 +203,7 @@ class Connection:
                         "The MCP server %s offers %d tools", self.name, len(listings)
                     )
                 self.client = client
-                self.tools = tuple(map(self._make_tool, listings[:MAX_TOOLS]))
+                self.tools = [self._make_tool(item) for item in listings[:MAX_TOOLS]]
                 self.problem = ""
                 self.first_attempt_ended.set()
                 self._recheck.clear()
@@ -234,7 +234,8 @@ class Connection:
                 event_hooks={"response": [limit_body(FILE_BYTES)]},
             )
             await stack.enter_async_context(http)
-            transport = streamable_http_client(str(self.server.url), http_client=http)
+            url = str(self.server.url)
+            transport = streamable_http_client(url, http_client=http)
         client: Client = mcp.Client(transport, cache=None)
         return client
 
@@ -327,7 +328,10 @@ def _propose(name: str, arguments: AnyArguments) -> ToolOutput:
 
 
 def _reveal_secrets(secrets: Mapping[str, SecretStr]) -> dict[str, str]:
-    return {name: secret.get_secret_value() for name, secret in secrets.items()}
+    revealed: dict[str, str] = {}
+    for name, secret in secrets.items():
+        revealed[name] = secret.get_secret_value()
+    return revealed
 
 
 def _is_declared_read_only(listing: "ListedTool") -> bool:

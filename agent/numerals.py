@@ -4,7 +4,7 @@ The value of a number is computed from its words one after the other: "twenty-fo
 "vierundzwanzig" 4 + 20, "quatre-vingt-dix" 4 * 20 + 10, "two hundred" 2 * 100, "fünfzehn" 5 + 10.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Final, NamedTuple
@@ -58,8 +58,8 @@ def replace_number_words(text: str) -> str:
 
 def _to_digits(match: Match) -> str:
     """Return the numbers in a run of number words, in digits and separated by spaces."""
-    values = [str(number.value) for number in _read_numbers(match[0])]
-    return " ".join(values)
+    numbers = _read_numbers(match[0])
+    return " ".join(str(number.value) for number in numbers)
 
 
 class NumberInWords(NamedTuple):
@@ -77,7 +77,9 @@ def find_number_words(words: Sequence[str]) -> list[NumberInWords]:
     for match in _load_numerals().number.finditer(text):
         run = match[0]
         for number in _read_numbers(run):
-            start = text.count(" ", 0, match.start() + number.start)
+            # A word has as many spaces before it as there are words before it.
+            position = match.start() + number.start
+            start = text.count(" ", 0, position)
             word_count = 1 + run.count(" ", number.start, number.end)
             in_words = NumberInWords(number.value, start, start + word_count)
             numbers.append(in_words)
@@ -100,11 +102,14 @@ def _read_numbers(run: str) -> list[_Number]:
     numbers: list[_Number] = []
     for match in numerals.word.finditer(run):
         word = match[0]
-        number = _Number(numerals.values[word], match.start(), match.end(), word)
-        joined = None
-        if numbers:
-            joint = run[numbers[-1].end : number.start]
-            joined = _join(numbers[-1], joint, number)
+        start, end = match.span()
+        number = _Number(numerals.values[word], start, end, word)
+        if not numbers:
+            numbers.append(number)
+            continue
+        last = numbers[-1]
+        joint = run[last.end : start]
+        joined = _join(last, joint, number)
         if joined is None:
             numbers.append(number)
         else:
@@ -175,9 +180,14 @@ def _load_numerals() -> _Numerals:
                 languages_before = languages.get(word, frozenset())
                 languages[word] = languages_before | {code}
                 values[word] = value
-    # The longest words come first, because a pattern takes the first alternative that fits.
-    any_word = "|".join(sorted(values, key=len, reverse=True))
-    any_joint = "|".join(sorted(joints, key=len, reverse=True))
-    joint = rf"(?:[\s-]?(?:{any_joint})?[\s-]?)"
+    any_word = _match_any(values)
+    joint = rf"(?:[\s-]?(?:{_match_any(joints)})?[\s-]?)"
     number = rf"\b(?:(?:{any_word}){joint})*(?:{any_word})\b"
     return _Numerals(values, languages, pattern(any_word), pattern(number))
+
+
+def _match_any(words: Iterable[str]) -> str:
+    """Return the source of a pattern that matches any of the words."""
+    # The longest words come first, because a pattern takes the first alternative that fits.
+    longest_first = sorted(words, key=len, reverse=True)
+    return "|".join(longest_first)

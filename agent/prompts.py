@@ -15,6 +15,7 @@ from agent.tables import read_toml
 from agent.text import Match, pattern, strip_unstorable
 from agent.turn import Deps, get_deps
 
+BUILT_IN_FILE: Final = Path(__file__).with_name("prompts.toml")
 VARIABLE: Final = pattern(r"\{\{([^{}\"\n]*)\}\}")
 """A variable, in Langfuse's notation. JSON in examples does not match: it has quotation marks."""
 MAX_PROMPT_CHARS: Final = 20_000
@@ -23,7 +24,9 @@ MAX_PROMPT_CHARS: Final = 20_000
 
 def find_variables(template: str) -> tuple[str, ...]:
     """Return the names of a template's variables in order, without duplicates."""
-    names = [match[1].strip() for match in VARIABLE.finditer(template)]
+    names = []
+    for variable in VARIABLE.finditer(template):
+        names.append(variable[1].strip())
     return tuple(dict.fromkeys(names))
 
 
@@ -37,12 +40,14 @@ def render(prompt: Prompt, **values: str) -> Prompt:
     def fill_in(variable: Match) -> str:
         return values[variable[1].strip()]
 
-    return replace(prompt, text=VARIABLE.sub(fill_in, prompt.text))
+    text = VARIABLE.sub(fill_in, prompt.text)
+    return replace(prompt, text=text)
 
 
 def with_instructions(run: Run[Deps], prompt: Prompt, **values: str) -> Run[Deps]:
     """Return a run for a separate request: its instructions are this prompt, without history."""
-    return replace(run, instructions=render(prompt, **values), history=())
+    instructions = render(prompt, **values)
+    return replace(run, instructions=instructions, history=())
 
 
 def get_prompt(run: Run[Deps], name: str) -> Prompt:
@@ -60,7 +65,7 @@ def get_prompt(run: Run[Deps], name: str) -> Prompt:
 @cache
 def built_in_prompts() -> Mapping[str, Prompt]:
     """Return the built-in prompts by name."""
-    content = read_toml(dict[str, Any], Path(__file__).with_suffix(".toml"))
+    content = read_toml(dict[str, Any], BUILT_IN_FILE)
     prompts: dict[str, Prompt] = {}
     for name, row in content["prompts"].items():
         ref = PromptRef(name, row["version"])
@@ -78,8 +83,9 @@ def find_prompt_error(name: str, text: object) -> str | None:
         return f"it has {len(text)} characters, at most {MAX_PROMPT_CHARS} are allowed"
     if text != strip_unstorable(text):
         return "it has a character that cannot be sent to a model"
+    built_in = built_in_prompts()[name]
     variables = set(find_variables(text))
-    expected = set(find_variables(built_in_prompts()[name].text))
+    expected = set(find_variables(built_in.text))
     missing = expected - variables
     if missing:
         return f"it lacks {_list_in_braces(missing)}"

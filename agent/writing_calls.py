@@ -24,6 +24,9 @@ MADE_IN_THIS_TRY: Final = (
 )
 
 
+SaveCalls = Callable[[Sequence[str]], Awaitable[None]]
+
+
 async def _save_nothing(calls: Sequence[str]) -> None:
     """Store nothing. This is for turns that are not tried again."""
 
@@ -39,7 +42,7 @@ class WritingCalls:
     """The calls of earlier tries, which a crash or a correction of the user has ended."""
     made: list[str] = field(default_factory=list)
     """The calls of the present try."""
-    save: Callable[[Sequence[str]], Awaitable[None]] = _save_nothing
+    save: SaveCalls = _save_nothing
     """Stores the calls of all tries. It is called before the last of these calls is made."""
     _saving: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Held while calls are stored. The calls of one response are made at the same time, and without
@@ -61,7 +64,8 @@ class WritingCalls:
             raise ToolError(MADE_IN_THIS_TRY)
         self.made.append(call)
         async with self._saving:
-            await self.save([*self.earlier, *self.made])
+            all_calls = [*self.earlier, *self.made]
+            await self.save(all_calls)
 
     def begin_try(self) -> None:
         """Begin another try: the calls made so far become calls of earlier tries."""

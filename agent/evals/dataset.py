@@ -139,23 +139,24 @@ def parse_conversation(value: object, location: str) -> EvalCase:
         first_problem, *_ = error.errors(include_url=False, include_input=False)
         field = ".".join(map(str, first_problem["loc"]))
         # A problem of the conversation as a whole has no field.
-        parts = filter(None, (location, field, first_problem["msg"]))
-        raise DatasetError(": ".join(parts)) from None
+        parts = [location, field, first_problem["msg"]]
+        message = ": ".join(filter(None, parts))
+        raise DatasetError(message) from None
 
 
 def to_item(dataset: str, conversation: EvalCase) -> dict[str, Any]:
     """Return a conversation as a Langfuse item, with the same id every time."""
-    data = conversation.model_dump(mode="json", exclude_defaults=True)
-    expected = data.pop("expect", {})
+    fields = conversation.model_dump(mode="json", exclude_defaults=True)
+    expected = fields.pop("expect", {})
     metadata: dict[str, Any] = {}
     for name in ("id", "language", "kind"):
-        if name in data:
-            metadata[name] = data.pop(name)
+        if name in fields:
+            metadata[name] = fields.pop(name)
     return {
         "id": trace_id_of(dataset, conversation.id),
         "expected_output": expected,
         "metadata": metadata,
-        "input": data,
+        "input": fields,
     }
 
 

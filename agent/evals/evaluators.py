@@ -201,7 +201,10 @@ def mark_language(observation: Observation, language: str | None) -> Mark | None
     if answer:
         prose = f"{answer.intro}\n{answer.closing}"
         descriptions = [wine.description for wine in answer.wines]
-    texts = [line for line in prose.splitlines() if not line.startswith(QUOTE_PREFIXES)]
+    texts = []
+    for line in prose.splitlines():
+        if not line.startswith(QUOTE_PREFIXES):
+            texts.append(line)
     texts += descriptions
     detected = detect_language("\n".join(texts))
     if not language or not detected:
@@ -234,7 +237,9 @@ def mark_content(observation: Observation, expect: Expectation) -> Mark | None:
     return Mark(0, f"says none of {listed}")
 
 
-EVALUATORS: Final[Mapping[str, Callable[[Observation, Expectation], Mark | None]]] = {
+Evaluator = Callable[[Observation, Expectation], Mark | None]
+"""Returns the mark of an observation, or None if its metric does not apply."""
+EVALUATORS: Final[Mapping[str, Evaluator]] = {
     "answered": mark_answered,
     "type": mark_type,
     "grounded": mark_grounded,
@@ -326,4 +331,5 @@ def _mark_share(count: int, problems: Sequence[str]) -> Mark | None:
     if not problems:
         return PERFECT
     share = (count - len(problems)) / count
-    return Mark(share, "; ".join(problems[:MAX_REASONS]))
+    reason = "; ".join(problems[:MAX_REASONS])
+    return Mark(share, reason)

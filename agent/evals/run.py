@@ -94,8 +94,9 @@ class Variant:
             result.failure = type(error).__name__
             result.marks = {"answered": Mark(0, f"failed: {result.failure}")}
         if result.traces:
+            last_trace = result.traces[-1]
             for score in _make_scores(result):
-                result.traces[-1].scores[score.name] = score
+                last_trace.scores[score.name] = score
         return result
 
     async def _converse(self, result: Result, title: str) -> None:
@@ -177,7 +178,8 @@ class Variant:
 
 def _is_by_model(reply: Reply) -> bool:
     """Return whether a model gave an answer that was shown, at least in part."""
-    return reply.billed.requests > 0 and reply.outcome in ("answered", "salvaged")
+    has_answered = reply.outcome in ("answered", "salvaged")
+    return has_answered and reply.billed.requests > 0
 
 
 def _make_scores(result: Result) -> Iterator[ScoreRecord]:
@@ -205,13 +207,14 @@ async def evaluate(
     tasks: list[asyncio.Task[Result]] = []
     for case in cases:
         for variant in variants:
-            tasks.append(asyncio.create_task(attempt(variant, case)))
+            task = asyncio.create_task(attempt(variant, case))
+            tasks.append(task)
     try:
-        for task in asyncio.as_completed(tasks):
-            yield await task
+        for completed in asyncio.as_completed(tasks):
+            yield await completed
     finally:
-        for unfinished in tasks:
-            unfinished.cancel()
+        for task in tasks:
+            task.cancel()
 
 
 def _group_by_variant(results: Sequence[Result]) -> Mapping[str, list[Result]]:

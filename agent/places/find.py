@@ -80,7 +80,9 @@ class Place:
     @property
     def source_text(self) -> str:
         """Return the texts of the source, without the queries."""
-        return "\n".join(filter(None, (self.title, self.snippet)))
+        if not self.snippet:
+            return self.title
+        return f"{self.title}\n{self.snippet}"
 
     @property
     def links(self) -> tuple[str, ...]:
@@ -335,9 +337,11 @@ def _merge_hits(hits: Mapping[str, Sequence[Place]]) -> tuple[Place, ...]:
             urls[title] = url
             place = places.setdefault(url, hit)
             # A query counts once for a place, by the best of its hits.
-            if query not in place.queries:
-                scores[url] += 1 / (RANK_CONSTANT + rank)
-                places[url] = replace(place, queries=(*place.queries, query))
+            if query in place.queries:
+                continue
+            queries_of_place = (*place.queries, query)
+            places[url] = replace(place, queries=queries_of_place)
+            scores[url] += 1 / (RANK_CONSTANT + rank)
     best_first = sorted(places, key=scores.__getitem__, reverse=True)
     return tuple(places[url] for url in best_first[:MAX_RESULTS])
 

@@ -31,9 +31,11 @@ from agent.query_reading.request import read_request
 from agent.tables import StrictModel, read_toml
 from agent.turn import TurnOutcome, list_error_types
 
+CATEGORIES_FILE: Final = Path(__file__).with_name("categories.toml")
 QUERY_COUNT: Final = 10
 MAX_RETRIES: Final = 1
 UNREACHED_OUTCOMES: Final = frozenset({"model_error", "deadline", "limit"})
+"""The outcomes of the agent loop after which no model has answered at all."""
 MAX_QUERY_CHARS: Final = 160
 MAX_PLACE_CHARS: Final = 120
 MAX_NAME_CHARS: Final = 40
@@ -90,7 +92,7 @@ class Category(StrictModel):
 @cache
 def load_categories() -> Mapping[str, Category]:
     """Return every category by its key."""
-    return read_toml(dict[str, Category], Path(__file__).with_name("categories.toml"))
+    return read_toml(dict[str, Category], CATEGORIES_FILE)
 
 
 def get_category_name(language: str, category: str) -> str:
@@ -131,7 +133,9 @@ def find_category(name: str) -> str:
 def _list_stemmed_names(key: str) -> tuple[list[str], ...]:
     """Return the stemmed words of each name of a category."""
     category = load_categories()[key]
-    names = [key, category.label, *category.phrases, *category.synonyms]
+    names = [key, category.label]
+    names += category.phrases
+    names += category.synonyms
     for language in load_languages():
         names += _list_names_in(language, key)
     return tuple(stem_words(name) for name in names)
@@ -488,13 +492,16 @@ def strip_list_markers(items: Sequence[str]) -> list[str]:
 
     If only some items start with a number, the number is part of the text, as in "7. kerület".
     """
-    lines = [to_visible_line(item).strip(SURROUNDING_CHARS) for item in items]
+    lines = []
+    for item in items:
+        line = to_visible_line(item)
+        lines.append(line.strip(SURROUNDING_CHARS))
     if not all(map(LIST_MARKER.match, lines)):
         return lines
     unmarked = []
     for line in lines:
-        text_of_item = LIST_MARKER.sub("", line)
-        unmarked.append(text_of_item.strip(SURROUNDING_CHARS))
+        line_without_marker = LIST_MARKER.sub("", line)
+        unmarked.append(line_without_marker.strip(SURROUNDING_CHARS))
     return unmarked
 
 

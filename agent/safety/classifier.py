@@ -9,7 +9,7 @@ about 1 ms. The only I/O is reading the file of weights, once.
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,19 +98,22 @@ class Guess:
         """Return the n-grams with the largest weights for a label."""
         text = self.windows[label]
         n_grams = find_n_grams(text)
-        weights = load_weights().by_bucket[:, LABELS.index(label)]
-        names: list[tuple[int, str]] = []
-        for start, size, weight in _largest(weights, n_grams.chars, CHAR_SIZES, count):
-            names.append((weight, text[start : start + size]))
+        column = LABELS.index(label)
+        weights = load_weights().by_bucket[:, column]
+        weighted: list[tuple[int, str]] = []
+        for found in _find_largest(weights, n_grams.chars, CHAR_SIZES, count):
+            n_gram = text[found.start : found.end]
+            weighted.append((found.weight, n_gram))
         words = text.split()
-        for start, size, weight in _largest(weights, n_grams.words, WORD_SIZES, count):
-            names.append((weight, " ".join(words[start : start + size])))
-        names.sort(reverse=True)
+        for found in _find_largest(weights, n_grams.words, WORD_SIZES, count):
+            n_gram = " ".join(words[found.start : found.end])
+            weighted.append((found.weight, n_gram))
+        weighted.sort(reverse=True)
         explanation: list[str] = []
-        for _, name in names:
-            has_letters = bool(name.strip(" .,!?;:"))
-            if has_letters and name not in explanation:
-                explanation.append(name)
+        for _, n_gram in weighted:
+            has_letters = bool(n_gram.strip(" .,!?;:"))
+            if has_letters and n_gram not in explanation:
+                explanation.append(n_gram)
         return explanation[:count]
 
 
@@ -118,25 +121,30 @@ def classify(normalized: str, weights: Weights) -> Guess:
     """Return how likely each label is for a text from `agent.safety.words.normalize_message`."""
     n_grams = find_n_grams(normalized)
     word_count = len(n_grams.words)
-    window = word_count
+    window_words = word_count
     if word_count > MAX_WHOLE_WORDS:
-        window = WINDOW_WORDS
+        window_words = WINDOW_WORDS
     # The last window is the first that reaches the last word.
-    end_of_firsts = max(word_count - window + STEP_WORDS, 1)
+    end_of_firsts = max(word_count - window_words + STEP_WORDS, 1)
     firsts = np.arange(0, end_of_firsts, STEP_WORDS)
-    ends = np.minimum(firsts + window, word_count)
+    ends = np.minimum(firsts + window_words, word_count)
     char_firsts = n_grams.word_starts[firsts]
     char_ends = n_grams.word_starts[ends]
-    sums = _window_sums(weights, n_grams.chars, char_firsts, char_ends)
-    sums += _window_sums(weights, n_grams.words, firsts, ends)
+    sums = _sum_windows(weights, n_grams.chars, char_firsts, char_ends)
+    sums += _sum_windows(weights, n_grams.words, firsts, ends)
     scores = sums * weights.factors + weights.intercepts
-    shares = np.exp(scores - scores.max(axis=1, keepdims=True))
-    shares /= shares.sum(axis=1, keepdims=True)
+    # Softmax: a row for each window, a column for each label. Without the highest score of its row
+    # subtracted, an exponential could be infinite.
+    highest_scores = scores.max(axis=1, keepdims=True)
+    exponentials = np.exp(scores - highest_scores)
+    shares = exponentials / exponentials.sum(axis=1, keepdims=True)
+    highest_shares = shares.max(axis=0).tolist()
+    probabilities = dict(zip(LABELS, highest_shares, strict=True))
     windows: dict[str, str] = {}
-    for label, best in zip(LABELS, shares.argmax(axis=0), strict=True):
-        # With the space at its end, the window is a normalized text like the whole.
-        windows[label] = normalized[char_firsts[best] : char_ends[best] + 1]
-    probabilities = dict(zip(LABELS, shares.max(axis=0).tolist(), strict=True))
+    for label, window in zip(LABELS, shares.argmax(axis=0), strict=True):
+        start = char_firsts[window]
+        end = char_ends[window] + 1  # with the space after its last word
+        windows[label] = normalized[start:end]
     return Guess(probabilities, windows)
 
 
@@ -145,12 +153,14 @@ def find_n_grams(normalized: str) -> NGrams:
 
     A normalized text has a space before and after every word.
     """
-    codes = np.frombuffer(normalized.encode("utf-32-le", "replace"), dtype=np.uint32)
+    encoded = normalized.encode("utf-32-le", "replace")
+    codes = np.frombuffer(encoded, dtype=np.uint32)
     word_starts = np.flatnonzero(codes == _SPACE)
     # A word is hashed with the space before it: its characters, each times a power of the base, are
     # added up. Powers that begin with the text are divided by the power at the word's beginning, so
     # that a word has the same hash wherever it stands.
-    sums = np.add.reduceat(codes * _POWERS[: len(codes)], word_starts, dtype=np.uint32)
+    terms = codes * _POWERS[: len(codes)]
+    sums = np.add.reduceat(terms, word_starts, dtype=np.uint32)
     hashes = sums * _INVERSE_POWERS[word_starts]
     word_hashes = hashes[:-1]  # no word follows the last space
     chars = _hash_n_grams(codes, CHAR_SIZES)[:-1]  # none begins with the last space
@@ -193,7 +203,7 @@ def _hash_n_grams(units: Integers, sizes: tuple[int, ...]) -> Integers:
     return np.stack(columns, axis=1)
 
 
-def _window_sums(weights: Weights, buckets: Integers, firsts: Any, ends: Any) -> Any:
+def _sum_windows(weights: Weights, buckets: Integers, firsts: Any, ends: Any) -> Any:
     """Return the sums of the weights of the n-grams in each window, scaled by their number.
 
     The result has a row for each window and a column for each label. `firsts` and `ends` are the
@@ -205,20 +215,34 @@ def _window_sums(weights: Weights, buckets: Integers, firsts: Any, ends: Any) ->
     for column in buckets.T:
         totals[1:] += weights.by_bucket[column]
     np.cumsum(totals, axis=0, out=totals)
-    n_gram_counts = (ends - firsts) * buckets.shape[1]
-    return (totals[ends] - totals[firsts]) * scale(n_gram_counts)[:, np.newaxis]
+    sums = totals[ends] - totals[firsts]
+    n_grams_at_unit = buckets.shape[1]
+    n_gram_counts = (ends - firsts) * n_grams_at_unit
+    factors = scale(n_gram_counts)
+    return sums * factors[:, np.newaxis]
 
 
-def _largest(
+class _WeightedNGram(NamedTuple):
+    """An n-gram of the characters or words from `start` to before `end`, with its weight."""
+
+    start: int
+    end: int
+    weight: int
+
+
+def _find_largest(
     weights: Any, buckets: Integers, sizes: tuple[int, ...], count: int
-) -> list[tuple[int, int, int]]:
-    """Return start, size and weight of the `count` n-grams of each size with the largest weights.
+) -> list[_WeightedNGram]:
+    """Return the `count` n-grams of each size with the largest weights.
 
     `weights` are those of all buckets for one label.
     """
-    largest: list[tuple[int, int, int]] = []
+    largest: list[_WeightedNGram] = []
     for size, column in zip(sizes, buckets.T, strict=True):
         n_gram_weights = weights[column]
-        for start in np.argsort(-n_gram_weights, kind="stable")[:count]:
-            largest.append((int(start), size, int(n_gram_weights[start])))
+        descending = np.argsort(-n_gram_weights, kind="stable")
+        for index in descending[:count]:
+            start = int(index)
+            weight = int(n_gram_weights[index])
+            largest.append(_WeightedNGram(start, start + size, weight))
     return largest

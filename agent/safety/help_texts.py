@@ -165,10 +165,11 @@ def _read_languages() -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
             international[language] = content[INTERNATIONAL]
             continue
         countries = [name for name in content if name.isupper()]
-        texts_of_countries = {country: content.pop(country) for country in countries}
+        differing_texts = {country: content.pop(country) for country in countries}
         # English is read first, so its texts are there already.
-        texts[language] = texts.get(ENGLISH, {}) | content
-        for country, differing in texts_of_countries.items():
+        english_texts = texts.get(ENGLISH, {})
+        texts[language] = english_texts | content
+        for country, differing in differing_texts.items():
             texts[f"{language}-{country}"] = texts[language] | differing
     return texts, international
 
@@ -189,12 +190,14 @@ class Help:
         if safety.language in self.catalogue.international:
             return self.catalogue.international[safety.language]
         texts = self._texts_for(safety)
-        return texts.crisis.replace("{lines}", self._list_lines(safety))
+        lines = self._list_lines(safety)
+        return texts.crisis.replace("{lines}", lines)
 
     def numbers(self, safety: SafetyState) -> str:
         """Return the numbers to call, for somebody who asks or writes on after a crisis."""
         texts = self._texts_for(safety)
-        return texts.numbers.replace("{lines}", self._list_lines(safety))
+        lines = self._list_lines(safety)
+        return texts.numbers.replace("{lines}", lines)
 
     def notice_for(self, safety: SafetyState) -> str:
         """Return the reason why no wine is offered, or alcohol-free wine first, or else ""."""

@@ -56,10 +56,11 @@ def find_allergies(normalized: str) -> Iterator[StatedAllergy]:
     phrases = _load_phrases()
     for allergy, allergy_pattern in phrases.allergy_patterns.items():
         for match in allergy_pattern.finditer(normalized):
+            words = match[0].split()
             # A denial can be anywhere in an allergy phrase, but only before a concern's phrase.
-            is_denied = not phrases.denials.isdisjoint(match[0].split())
-            if not is_denied:
-                yield StatedAllergy(allergy, is_own=bool(match["first_person"]))
+            if phrases.denials.isdisjoint(words):
+                is_own = bool(match["first_person"])
+                yield StatedAllergy(allergy, is_own)
 
 
 def asks_for_numbers(normalized: str) -> bool:

@@ -75,7 +75,9 @@ class SafetyState:
         """Return whether alcohol-free wines are offered first."""
         if self.forbids_alcohol:
             return False
-        return bool(self.concerns) or bool(self.likely_concerns - {"crisis"})
+        # A crisis that is only likely says nothing about alcohol.
+        likely_concerns = self.likely_concerns - {"crisis"}
+        return bool(self.concerns or likely_concerns)
 
     @property
     def new_concern(self) -> Concern | None:

@@ -50,7 +50,13 @@ def read_messages(folder: Path = MESSAGES) -> list[Labelled]:
             label = row["concern"]
             if row.get("who") == "other":
                 label = "other"
-            messages.append(Labelled(row["text"], file.stem, label, row["batch"]))
+            message = Labelled(
+                text=row["text"],
+                language=file.stem,
+                label=label,
+                batch=row["batch"],
+            )
+            messages.append(message)
     return messages
 
 
@@ -65,10 +71,12 @@ def build_matrix(messages: list[Labelled]) -> Any:
     row_ends = [row_end]
     for message in messages:
         n_grams = find_n_grams(normalize_message(message.text))
-        for row_buckets in (n_grams.chars.ravel(), n_grams.words.ravel()):
+        for table in (n_grams.chars, n_grams.words):
+            row_buckets = table.ravel()
             count = len(row_buckets)
             buckets.append(row_buckets)
-            values.append(np.full(count, scale(count)))
+            value = scale(count)
+            values.append(np.full(count, value))
             row_end += count
         row_ends.append(row_end)
     columns = np.concatenate(buckets).astype(np.int32)

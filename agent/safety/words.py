@@ -45,7 +45,8 @@ def normalize_message(text: str) -> str:
         follows_mark = bool(tokens) and tokens[-1] in MARKS
         if not follows_mark:
             tokens.append(token)
-    spaced = _cut_middle(" ".join(tokens), MAX_NORMALIZED_CHARS - len(" .  . "))
+    limit = MAX_NORMALIZED_CHARS - len(" .  . ")
+    spaced = _cut_middle(" ".join(tokens), limit)
     # With full stops around the text, a pattern matches at both ends too.
     return f" . {spaced} . "
 

@@ -67,7 +67,8 @@ class PictureText(BaseModel):
 
 
 def _find_problem(text: PictureText) -> str | None:
-    if text.shows == "wine_list" and not (text.wines or text.unreadable):
+    has_lines = text.wines or text.unreadable
+    if text.shows == "wine_list" and not has_lines:
         return "a wine list has wines, or lines that cannot be read"
     return None
 
@@ -171,7 +172,8 @@ def without_invented(text: PictureText) -> PictureText:
     for wine in text.wines[: size_limits.WINES_PER_LIST]:
         if _is_wine(wine):
             wines.append(_without_invented_numbers(wine))
-    unreadable = text.unreadable + len(text.wines) - len(wines)
+    removed_count = len(text.wines) - len(wines)
+    unreadable = text.unreadable + removed_count
     seen = ""
     if text.shows == "other" and not find_security_flags(text.seen):
         seen = text.seen
@@ -185,8 +187,9 @@ def _is_wine(wine: ReadWine) -> bool:
     name_words = split_words(wine.name or wine.producer or wine.region)
     if len(name_words) > MAX_NAME_WORDS:
         return False
-    # The model has invented a name of which no word is in the line.
-    if set(name_words).isdisjoint(split_words(wine.line)):
+    # If no word of a name is in the line, the model has invented the name.
+    line_words = split_words(wine.line)
+    if set(name_words).isdisjoint(line_words):
         return False
     facts = f"{wine.producer}; {wine.name}; {wine.region}"
     text = f"{wine.line} {facts}".lower()

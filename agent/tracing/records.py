@@ -140,7 +140,8 @@ class TraceRecord:
         self, name: str, kind: SpanType, parent: SpanRecord | None = None
     ) -> "OpenSpan":
         """Open a span. Its id depends only on the trace and the number of spans before it."""
-        seed = f"{self.trace_id}:{len(self.spans)}".encode()
+        number = len(self.spans)
+        seed = f"{self.trace_id}:{number}".encode()
         record = SpanRecord(
             span_id=hashlib.blake2b(seed, digest_size=8).hexdigest(),
             parent_id=parent.span_id if parent else None,
@@ -166,7 +167,8 @@ class TraceRecord:
         # The spans of an earlier try of the turn are superseded.
         spans = [span for span in self.spans if not span.metadata.get("superseded")]
         # The turn lasts until its messages are sent, which is after its answer was stored.
-        root.ended_ns = max(span.ended_ns or 0 for span in spans)
+        ends = [span.ended_ns or 0 for span in spans]
+        root.ended_ns = max(ends)
         _note_models(root, spans)
         tags = dict.fromkeys(_find_tags(root, spans))
         self.tags = tuple(tags)
