@@ -86,18 +86,8 @@ async def parse_in_process(
         Unreadable: `parse` raises this or any other error.
         TooCostly: parsing takes too much time or memory, or the result is too large.
     """
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-c",
-        CHILD_CODE,
-        str(seconds),
-        f"{parse.__module__}:{parse.__name__}",
-        *arguments,
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
-        env=_child_environment(),
-    )
+    function_name = f"{parse.__module__}:{parse.__name__}"
+    process = await _start_child(str(seconds), function_name, *arguments)
     try:
         async with asyncio.timeout(2 * seconds):  # the machine may be busy
             reading = _read_output(process)
@@ -119,7 +109,21 @@ async def parse_in_process(
     return _read_result(parse, output)
 
 
-def _child_environment() -> dict[str, str]:
+async def _start_child(*arguments: str) -> asyncio.subprocess.Process:
+    """Start a process that calls `parse_in_this_process`, with pipes for input and output."""
+    return await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-c",
+        CHILD_CODE,
+        *arguments,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+        env=_build_child_environment(),
+    )
+
+
+def _build_child_environment() -> dict[str, str]:
     """Return the environment of a parser, in which it finds our modules but no secrets."""
     folders = filter(None, sys.path)
     environment = {"PYTHONPATH": os.pathsep.join(folders)}

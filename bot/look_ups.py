@@ -249,7 +249,7 @@ def render_answer(answer: Answer) -> str:
     the passages, so it has none below its sources.
     """
     parts = []
-    if answer.refinement.used:
+    if answer.refinement.is_used:
         refined = _escape_line(answer.refinement.refined)
         parts.append(translate("also_searched", question=refined))
     parts.append(escape(answer.footnoted))

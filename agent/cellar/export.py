@@ -23,6 +23,7 @@ LAST_COLUMNS: Final = (
     "bought",
     "note",
 )
+LEFT_OUT_FIELDS: Final = frozenset({"price", "currency", "notes"})
 FORMULA_SIGNS: Final = ("=", "+", "-", "@", "\t")
 """A spreadsheet computes a cell that begins with one of these signs."""
 
@@ -59,7 +60,7 @@ def _list_wine_columns() -> tuple[str, ...]:
     """
     columns = []
     for name, field in wine_fields().items():
-        if field.in_cellar and name not in {"price", "currency", "notes"}:
+        if field.in_cellar and name not in LEFT_OUT_FIELDS:
             columns.append(name)
     return tuple(columns)
 

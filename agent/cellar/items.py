@@ -157,8 +157,11 @@ def find_items_with_room(
     """Return the new items for which there is room. Items of stored wines always have room."""
     stored_keys = {item.key for item in stored}
     room = max(0, MAX_CELLAR_ITEMS - len(stored_keys))
-    new_keys = [item.key for item in new if item.key not in stored_keys]
-    keys_with_room = stored_keys.union(new_keys[:room])
+    added_keys = []
+    for item in new:
+        if item.key not in stored_keys:
+            added_keys.append(item.key)
+    keys_with_room = stored_keys.union(added_keys[:room])
     return [item for item in new if item.key in keys_with_room]
 
 
@@ -182,7 +185,8 @@ def find_drinking_window(item: CellarItem) -> Window | None:
     The years that the user stated come first. If the user stated only one, and no others are known
     from the wine, that year is the whole window.
     """
-    first, last = item.drink_from, item.drink_until
+    first = item.drink_from
+    last = item.drink_until
     if first and last:
         return first, last
     usual_window = _find_usual_window(item)

@@ -215,10 +215,11 @@ def _add_axes(
 def _write_at(
     figure: "Figure", left: float, top: float, text: str, **style: Any
 ) -> None:
-    """Write a text as it is, at a distance from the top left corner."""
+    """Write a text as it is, at a distance in inches from the top left corner."""
     style.setdefault("color", INK)
-    bottom = 1 - top / figure.get_figheight()
-    figure.text(left / WIDTH, bottom, text, parse_math=False, **style)
+    x = left / WIDTH
+    y = 1 - top / figure.get_figheight()
+    figure.text(x, y, text, parse_math=False, **style)
 
 
 def _with_known_characters(text: str) -> str:

@@ -90,13 +90,13 @@ async def answer_question(
         question, run=run, enabled=refine, reserved_requests=1
     )
     prompt = get_prompt(run, "documents-answer")
-    response = None
-    if not run.models:
-        chunks = await _retrieve_without_model(question, documents, run)
-    else:
+    if run.models:
         chunks = await retrieve(documents, refinement.queries, run.span)
-        if chunks:
-            response = await _ask_model(question, chunks, run, prompt)
+    else:
+        chunks = await _retrieve_on_topic(question, documents, run)
+    response = None
+    if run.models and chunks:
+        response = await _ask_model(question, chunks, run, prompt)
     result_fields = build_result_fields(chunks, response, prompt)
     text, is_enough = _compose_text(
         question, chunks, response, result_fields["outcome"]
@@ -125,10 +125,13 @@ async def _ask_model(
     return await ask_cheaper_model_first(message, run, contract, chunks=chunks)
 
 
-async def _retrieve_without_model(
+async def _retrieve_on_topic(
     question: str, documents: DocumentStore, run: Run
 ) -> list[Chunk]:
-    """Return the best chunks about a question, which is searched for in English too."""
+    """Return the best chunks that are about the topics of a question.
+
+    The topics are searched for in English too.
+    """
     topics = find_topics(question, current_language())
     queries = topics.list_queries(question)
     about_topics = []

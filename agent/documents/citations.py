@@ -288,19 +288,24 @@ def _read_brackets(match: Match, paths: Collection[str]) -> CitationBrackets:
     )
 
 
-def _find_cited_paths(text: str, paths: Collection[str]) -> set[str]:
-    """Return those of `paths` that a text cites."""
-    cited_paths: set[str] = set()
+class _CitedPaths(NamedTuple):
+    """The paths in the citations of a text, split as those of `CitationBrackets`."""
+
+    known: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
+
+
+_NO_PATHS: Final = _CitedPaths()
+
+
+def _find_cited_paths(text: str, paths: Collection[str]) -> _CitedPaths:
+    """Return the paths that a text cites, in order. Those that are not in `paths` are unknown."""
+    known: dict[str, None] = {}  # each path once
+    unknown: list[str] = []
     for brackets in find_citations(text, paths):
-        cited_paths.update(brackets.paths)
-    return cited_paths
-
-
-def _list_unknown_paths(citations: Iterable[CitationBrackets]) -> tuple[str, ...]:
-    paths: list[str] = []
-    for brackets in citations:
-        paths += brackets.unknown_paths
-    return tuple(paths)
+        known |= dict.fromkeys(brackets.paths)
+        unknown += brackets.unknown_paths
+    return _CitedPaths(tuple(known), tuple(unknown))
 
 
 def find_unretrieved_path(text: str, evidence: Evidence) -> str | None:
@@ -312,8 +317,8 @@ def find_unretrieved_path(text: str, evidence: Evidence) -> str | None:
     for source in evidence.sources.values():
         if isinstance(source, Chunk):
             retrieved_paths.add(source.path)
-    citations = find_citations(text, retrieved_paths)
-    for path in _list_unknown_paths(citations):
+    cited_paths = _find_cited_paths(text, retrieved_paths)
+    for path in cited_paths.unknown:
         if looks_like_path(path):
             return f"the text cites [{clip_quote(path)}], which no tool returned; leave it out"
     return None
@@ -328,7 +333,7 @@ def find_wrong_number(
     """
     paths = {chunk.path for chunk in chunks}
     for sentence in split_cited_sentences(text):
-        cited_paths = _find_cited_paths(sentence, paths)
+        cited_paths = _find_cited_paths(sentence, paths).known
         if not cited_paths:
             continue
         cited_texts = [
@@ -346,7 +351,7 @@ def list_cited(sentence: str, chunks: Sequence[Chunk]) -> list[Chunk]:
     """Return the chunks of the documents that a sentence cites, or whose words it repeats."""
     paths = {chunk.path for chunk in chunks}
     cited_sentence = cite_excerpts(sentence, chunks)
-    cited_paths = _find_cited_paths(cited_sentence, paths)
+    cited_paths = _find_cited_paths(cited_sentence, paths).known
     return [chunk for chunk in chunks if chunk.path in cited_paths]
 
 
@@ -469,54 +474,56 @@ def _parse_lines(text: str, paths: Collection[str]) -> list[Line]:
     in its paragraph or list item, and a line of citations covers the paragraph before it.
     """
     lines: list[Line] = []
-    covering: list[CitationBrackets] = []
+    covering = _NO_PATHS
     text_lines = text.strip().splitlines()
-    for line in reversed(text_lines):
-        if _is_citations_only(line):
-            covering = find_citations(line, paths)
-            unknown_paths = _list_unknown_paths(covering)
-            if unknown_paths:
-                statement = Statement(line, unknown_paths=unknown_paths)
+    for text_line in reversed(text_lines):
+        if _is_citations_only(text_line):
+            covering = _find_cited_paths(text_line, paths)
+            if covering.unknown:
+                statement = Statement(text_line, unknown_paths=covering.unknown)
                 lines.append(Line(statements=[statement]))
             continue
         # Citations cover nothing before a blank line, unless they have a line of their own.
-        if not line.strip() and lines and lines[-1].statements:
-            covering = []
-        is_heading = HEADING.match(line.strip()) is not None
-        marker = "" if is_heading else _read_list_marker(line)
-        content = line.removeprefix(marker).strip()
-        statements = []
-        sentences = split_cited_sentences(content)
-        for sentence in reversed(sentences):
-            own_citations = find_citations(sentence, paths)
-            if own_citations:
-                covering = own_citations
-            needs_citation = not is_heading and _needs_citation(sentence)
-            statement = _make_statement(sentence, covering, needs_citation)
-            statements.append(statement)
-        if marker or is_heading:
-            covering = []
-        statements.reverse()
-        lines.append(Line(marker, statements, is_heading))
+        if not text_line.strip() and lines and lines[-1].statements:
+            covering = _NO_PATHS
+        line, covering = _parse_line(text_line, paths, covering)
+        lines.append(line)
     lines.reverse()
     return lines
+
+
+def _parse_line(
+    text: str, paths: Collection[str], covering: _CitedPaths
+) -> tuple[Line, _CitedPaths]:
+    """Return a line with its sentences, and the paths that cover the line before it.
+
+    `covering` are the paths that cover the line, unless it has citations itself.
+    """
+    is_heading = HEADING.match(text.strip()) is not None
+    marker = "" if is_heading else _read_list_marker(text)
+    content = text.removeprefix(marker).strip()
+    statements = []
+    sentences = split_cited_sentences(content)
+    for sentence in reversed(sentences):
+        own_paths = _find_cited_paths(sentence, paths)
+        if own_paths != _NO_PATHS:
+            covering = own_paths
+        needs_citation = not is_heading and _needs_citation(sentence)
+        statement = Statement(
+            sentence, needs_citation, covering.known, covering.unknown
+        )
+        statements.append(statement)
+    statements.reverse()
+    line = Line(marker, statements, is_heading)
+    if marker or is_heading:
+        return line, _NO_PATHS
+    return line, covering
 
 
 def _read_list_marker(line: str) -> str:
     """Return the marker with which a line begins, or "" if it is no list item."""
     match = LIST_MARKER.match(line)
     return match[0] if match is not None else ""
-
-
-def _make_statement(
-    sentence: str, covering: Sequence[CitationBrackets], needs_citation: bool
-) -> Statement:
-    """Return a sentence with the citations that cover it."""
-    cited_paths: dict[str, None] = {}  # each path once, in order
-    for brackets in covering:
-        cited_paths |= dict.fromkeys(brackets.paths)
-    unknown_paths = _list_unknown_paths(covering)
-    return Statement(sentence, needs_citation, tuple(cited_paths), unknown_paths)
 
 
 def split_cited_sentences(text: str) -> list[str]:

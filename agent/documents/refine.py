@@ -99,8 +99,8 @@ class Refinement:
     fallback_reason: str | None = None
 
     @property
-    def used(self) -> bool:
-        """Return whether the question was rewritten."""
+    def is_used(self) -> bool:
+        """Return whether the question was rewritten, so that it is searched for in other words too."""
         return self.fallback_reason is None
 
     @property

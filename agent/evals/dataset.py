@@ -12,6 +12,9 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    NonNegativeFloat,
+    PositiveFloat,
+    PositiveInt,
     StringConstraints,
     ValidationError,
 )
@@ -53,14 +56,14 @@ class Expectation(StrictModel):
     types: tuple[ResponseType, ...] = ()
     any_language: bool = False
 
-    min_wines: int | None = Field(default=None, ge=1)
-    max_wines: int | None = Field(default=None, ge=1)
+    min_wines: PositiveInt | None = None
+    max_wines: PositiveInt | None = None
     no_wines: bool = False
 
-    min_price: float | None = Field(default=None, gt=0)
-    max_price: float | None = Field(default=None, gt=0)
+    min_price: PositiveFloat | None = None
+    max_price: PositiveFloat | None = None
     currency: Currency = Currency.EUR
-    max_abv: float | None = Field(default=None, ge=0)
+    max_abv: NonNegativeFloat | None = None
 
     styles: tuple[Style, ...] = ()
     sweetness: tuple[Sweetness, ...] = ()
@@ -76,8 +79,8 @@ class Expectation(StrictModel):
     without_allergens: tuple[Allergen, ...] = ()
     without_notes: tuple[Text, ...] = ()
 
-    cheaper_than: int | None = Field(default=None, ge=1)
-    about: int | None = Field(default=None, ge=1)
+    cheaper_than: PositiveInt | None = None
+    about: PositiveInt | None = None
     not_shown_before: bool = False
 
     must_not_contain: tuple[Text, ...] = ()

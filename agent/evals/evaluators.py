@@ -43,7 +43,7 @@ class Mark:
     reason: str = ""
 
     @property
-    def passed(self) -> bool:
+    def is_perfect(self) -> bool:
         """Return whether the score is perfect."""
         return self.score >= 1
 

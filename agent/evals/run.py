@@ -55,11 +55,11 @@ class Result:
     """The type of the exception that ended the conversation, or ""."""
 
     @property
-    def passed(self) -> bool:
+    def has_passed(self) -> bool:
         """Return whether every metric that applies has a perfect score."""
         if self.failure:
             return False
-        return all(mark.passed for mark in self.marks.values())
+        return all(mark.is_perfect for mark in self.marks.values())
 
     @property
     def cost_usd(self) -> float:
@@ -120,8 +120,9 @@ class Variant:
         result.marks = compute_marks(observation, case)
         result.texts = observation.texts
         result.wine_ids = tuple(wine.id for wine in observation.wines)
+        share_by_model = turns_by_model / len(replies)
         result.figures = {
-            "by_model": turns_by_model / len(replies),
+            "by_model": share_by_model,
             "requests": billed.requests,
             "tokens": billed.tokens,
             "cost_usd": billed.cost_usd,
@@ -142,13 +143,13 @@ class Variant:
         with trace.open_root(message) as span:
             span.update(metadata={"case": case_id, "variant": self.label})
             result.traces.append(trace)
-            turn = replace(self.run.for_turn(), span=span)
+            run_of_turn = replace(self.run.for_turn(), span=span)
 
             async def make_reply(run: Run) -> Reply:
                 return await self.answerer.answer(message, run, history=history)
 
-            reply = await answer_turn(turn, make_reply)
-        return replace(reply, billed=turn.usage.billed)
+            reply = await answer_turn(run_of_turn, make_reply)
+        return replace(reply, billed=run_of_turn.usage.billed)
 
     async def _observe(self, case: EvalCase, replies: Sequence[Reply]) -> Observation:
         """Return the last reply, with its wines and earlier ones from the catalogue."""
@@ -238,7 +239,7 @@ def build_table_rows(results: Sequence[Result]) -> Iterator[list[str]]:
     failed_cells = []
     cost_cells = []
     for group in groups:
-        passed_count = sum(result.passed for result in group)
+        passed_count = sum(result.has_passed for result in group)
         passed_cells.append(f"{passed_count} of {len(group)}")
         failed_count = sum(bool(result.failure) for result in group)
         failed_cells.append(str(failed_count))
@@ -277,12 +278,13 @@ def find_worst(results: Sequence[Result]) -> list[Result]:
     def mean_score(result: Result) -> float:
         if result.failure or not result.marks:
             return 0.0
-        return fmean(mark.score for mark in result.marks.values())
+        scores = [mark.score for mark in result.marks.values()]
+        return fmean(scores)
 
     def has_succeeded(result: Result) -> bool:
         return not result.failure
 
-    not_passed = [result for result in results if not result.passed]
+    not_passed = [result for result in results if not result.has_passed]
     not_passed.sort(key=mean_score)
     # Sorting is stable, so the order by scores stays among failures and among the others.
     not_passed.sort(key=has_succeeded)
@@ -299,7 +301,7 @@ def describe_worst(results: Sequence[Result]) -> Iterator[str]:
             messages = " / ".join(result.case.messages)
             yield f"  {result.case.id}: {messages}"
             for metric, mark in result.marks.items():
-                if mark.passed:
+                if mark.is_perfect:
                     continue
                 reason = clip(mark.reason, MAX_REASON_CHARS)
                 yield f"      {metric} {mark.score:.0%}: {reason}"
@@ -318,7 +320,7 @@ def _build_result_data(result: Result) -> dict[str, Any]:
     return {
         "variant": result.variant,
         "case": result.case,
-        "passed": result.passed,
+        "passed": result.has_passed,
         "failure": result.failure,
         "marks": result.marks,
         "figures": result.figures,

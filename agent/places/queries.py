@@ -276,7 +276,7 @@ def build_rule_based_queries(category: str, place: str, wish: str = "") -> Queri
         # "Lyon, Frankreich" is German. In French, the town alone is searched for.
         town, _, _ = place.partition(",")
         local_queries = _list_queries_in(local_language, category, wish, town)
-        queries = _mix(queries, local_queries, place)
+        queries = _mix_queries(queries, local_queries, place)
     return Queries(category, place, tuple(queries))
 
 
@@ -296,7 +296,7 @@ def _find_local_language(place: str, own_language: str) -> str:
     countries = read_request(place, own_language).values("countries")
     if len(countries) != 1:
         return own_language
-    code = _country_codes().get(countries[0], "")
+    code = _load_country_codes().get(countries[0], "")
     spoken = get_official_languages(code, de_facto=True)
     if not spoken or own_language in spoken:
         return own_language
@@ -308,13 +308,14 @@ def _find_local_language(place: str, own_language: str) -> str:
 
 
 @cache
-def _country_codes() -> Mapping[str, str]:
+def _load_country_codes() -> Mapping[str, str]:
     """Return the codes of countries (ISO 3166) by their English names."""
     codes = {name: code for code, name in country_names(ENGLISH).items()}
-    return {**codes, "England": "GB"}
+    codes["England"] = "GB"
+    return codes
 
 
-def _mix(own: Sequence[str], local: Sequence[str], place: str) -> list[str]:
+def _mix_queries(own: Sequence[str], local: Sequence[str], place: str) -> list[str]:
     """Return half of the user's own queries, and then local ones that are no duplicates."""
     half = QUERY_COUNT // 2
     mixed = list(own[:half])

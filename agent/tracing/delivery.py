@@ -22,6 +22,7 @@ from langfuse.api import (
 from langfuse.api.core import ApiError, RequestOptions
 from langfuse.api.scores import CreateScoreBatchResults
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
+    ExportTracePartialSuccess,
     ExportTraceServiceResponse,
 )
 
@@ -87,22 +88,7 @@ class OtlpServer:
             response = await self.http.post(
                 self._url, content=packed, headers=self._headers
             )
-            if not response.is_success:
-                body = None
-                with suppress(ValueError):
-                    body = response.json()
-                raise ApiError(status_code=response.status_code, body=body)
-            content_type = response.headers.get("content-type", "")
-            if content_type.startswith("text/html"):
-                # A proxy or another program has answered: the address is wrong. The block turns
-                # this error into `Unavailable`.
-                raise ValueError("a web page")
-            if content_type != PROTOBUF:
-                # Only a response in Protobuf can name rejected spans. Some servers answer a success
-                # with JSON, or with no body.
-                return
-            answer = ExportTraceServiceResponse.FromString(response.content)
-        rejected = answer.partial_success
+            rejected = _find_rejected_spans(response)
         if rejected.rejected_spans:
             reason = clip_quote(rejected.error_message, 200)
             raise Refused(
@@ -130,6 +116,29 @@ class OtlpServer:
     async def aclose(self) -> None:
         """Close the connections."""
         await self.http.aclose()
+
+
+def _find_rejected_spans(response: httpx2.Response) -> ExportTracePartialSuccess:
+    """Return the number of spans that the server rejected, and the reason that it gave.
+
+    Raises:
+        ApiError: the server has rejected the whole request.
+        DecodeError, ValueError: the response is none to this request.
+    """
+    if not response.is_success:
+        body = None
+        with suppress(ValueError):
+            body = response.json()
+        raise ApiError(status_code=response.status_code, body=body)
+    content_type = response.headers.get("content-type", "")
+    if content_type.startswith("text/html"):
+        # A proxy or another program has answered, so the address is wrong.
+        raise ValueError("a web page")
+    if content_type != PROTOBUF:
+        # Only a response in Protobuf can name rejected spans. Some servers answer a success with
+        # JSON, or with no body.
+        return ExportTracePartialSuccess()
+    return ExportTraceServiceResponse.FromString(response.content).partial_success
 
 
 class LangfuseApi(OtlpServer):

@@ -73,7 +73,9 @@ async def run(server: ModelServer, conversation: EvalCase) -> Result:
 
 
 def failed_scores(result: Result) -> dict[str, float]:
-    return {name: mark.score for name, mark in result.marks.items() if not mark.passed}
+    return {
+        name: mark.score for name, mark in result.marks.items() if not mark.is_perfect
+    }
 
 
 async def test_a_faultless_answer_passes_and_its_costs_are_counted(
@@ -81,7 +83,7 @@ async def test_a_faultless_answer_passes_and_its_costs_are_counted(
 ) -> None:
     model_server.script(ALL, recommending(CHINON, RIOJA))
     result = await run(model_server, lamb())
-    assert result.passed
+    assert result.has_passed
     assert set(result.marks) == set(
         "answered type grounded filters injection language".split()
     )
@@ -113,7 +115,7 @@ async def test_each_metric_detects_its_fault(
     model_server.script(*script)
     result = await run(model_server, lamb())
     assert failed_scores(result) == expected
-    assert all(mark.reason for mark in result.marks.values() if not mark.passed)
+    assert all(mark.reason for mark in result.marks.values() if not mark.is_perfect)
 
 
 async def test_a_follow_up_has_the_models_own_answer_as_history(

@@ -58,7 +58,7 @@ async def test_any_failure_falls_back_to_the_original_silently_and_without_a_ret
     limits = Limits(seconds=0.5 if reason == "deadline" else 10)
     async with open_model(model_server) as model:
         found = await refine_question(QUESTION, run=Run([model], limits=limits))
-    assert (found.used, found.fallback_reason) == (False, reason)
+    assert (found.is_used, found.fallback_reason) == (False, reason)
     assert found.queries == (QUESTION,)
     assert len(model_server.requests) == 1
 
@@ -73,7 +73,7 @@ async def test_all_wordings_are_searched_and_the_original_is_answered(
         found = await answer_question(
             QUESTION, run=Run([model]), documents=library, refine=True
         )
-    assert (found.refinement.used, found.refinement.refined) == (
+    assert (found.refinement.is_used, found.refinement.refined) == (
         True,
         REFINED["refined_query"],
     )
