@@ -100,7 +100,7 @@ class Refinement:
 
     @property
     def is_used(self) -> bool:
-        """Return whether the question was rewritten, so that it is searched for in other words too."""
+        """Return whether the question was rewritten."""
         return self.fallback_reason is None
 
     @property
