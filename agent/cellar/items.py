@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
-from operator import itemgetter
 from typing import Any, Final, Literal, NamedTuple
 
 from agent.sommelier.offers import Offer
@@ -266,19 +265,30 @@ def find_state(window: Window | None, year: int) -> DrinkingState:
     return "ready"
 
 
+class _DueItem(NamedTuple):
+    """An item of which to remind the user, and the last of its best years."""
+
+    last_year: int
+    item: CellarItem
+
+
 def find_due_items(items: Sequence[CellarItem], year: int) -> list[CellarItem]:
     """Return the items whose drinking windows begin or end in a year.
 
     Items of which the user was reminded in this year are left out. At most `MAX_DUE_ITEMS` are
     returned. Items whose best years end first come first, and of these the larger stocks.
     """
-    due: list[tuple[int, int, CellarItem]] = []
+    due: list[_DueItem] = []
     for item in items_in_stock(items):
         window = find_drinking_window(item)
         if window is None or item.reminded_year == year:
             continue
         first, last = window
         if year in (first, last):
-            due.append((last, -item.count, item))
-    due.sort(key=itemgetter(0, 1))
-    return [item for _, _, item in due[:MAX_DUE_ITEMS]]
+            due.append(_DueItem(last, item))
+    due.sort(key=_rank_due)
+    return [entry.item for entry in due[:MAX_DUE_ITEMS]]
+
+
+def _rank_due(due: _DueItem) -> tuple[int, int]:
+    return due.last_year, -due.item.count

@@ -78,7 +78,13 @@ def open_bottle(
     note: str = "",
 ) -> Drink:
     """Return the entry of the drinking history for an opened bottle of an item."""
-    return Drink(key=item.key, wine=item.wine, at=at, rating=rating, note=note)
+    return Drink(
+        key=item.key,
+        wine=item.wine,
+        at=at,
+        rating=rating,
+        note=note,
+    )
 
 
 def attach_note(

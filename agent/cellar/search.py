@@ -168,7 +168,8 @@ def _build_filters(query: CellarQuery, pairing: Pairing) -> list[ItemFilter]:
     if query.size:
         sizes = SIZES_ML[query.size]
         filters.append(lambda indexed: indexed.size_ml in sizes)
-    if query.min_price is not None or query.max_price is not None:
+    has_price_limit = query.min_price is not None or query.max_price is not None
+    if has_price_limit:
         filters.append(_filter_by_price(query))
     if query.place:
         place = f" {normalize(query.place)} "
@@ -256,6 +257,7 @@ def _count_points(item: CellarItem, pairing: Pairing, foods: Sequence[str]) -> i
     if own_foods.intersection(foods):
         points += FOOD_POINTS
     for taste, field in FIELDS_BY_TASTE.items():
-        if wine.get(field) in pairing.get(taste, ()):
+        good_values = pairing.get(taste, ())
+        if wine.get(field) in good_values:
             points += 1
     return points

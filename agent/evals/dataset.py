@@ -112,11 +112,12 @@ def read_conversations(path: Path) -> list[EvalCase]:
         DatasetError: the file cannot be read, or a line is not a conversation.
     """
     try:
-        # `splitlines` would also split at other line endings, which a message may contain.
-        lines = path.read_text(encoding="utf-8-sig").split("\n")
+        content = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
         raise DatasetError(f"{path} cannot be read: {reason}") from None
+    # `splitlines` would also split at other line endings, which a message may contain.
+    lines = content.split("\n")
     by_id: dict[str, EvalCase] = {}
     for number, line in enumerate(lines, start=1):
         if not line.strip():

@@ -130,10 +130,12 @@ def mark_grounded(observation: Observation, expect: Expectation) -> Mark | None:
         listed = ", ".join(wrong_wines)
         return Mark(0, f"unknown or not shown: {listed}")
     attempts = reply.retries + 1
-    ungrounded = min(attempts, reply.error_types.count("grounding"))
+    grounding_errors = reply.error_types.count("grounding")
+    ungrounded = min(attempts, grounding_errors)
     if ungrounded:
+        share = (attempts - ungrounded) / attempts
         reason = f"{ungrounded} of {attempts} attempts named what no tool returned"
-        return Mark((attempts - ungrounded) / attempts, reason)
+        return Mark(share, reason)
     has_wines_or_answer = observation.wines or reply.structured_answer
     if is_by_model and has_wines_or_answer:
         return PERFECT
@@ -176,9 +178,11 @@ def _is_cheaper(observation: Observation, number: int) -> bool:
     """Return whether all wines are cheaper than a previous wine, counted from 1."""
     if number > len(observation.previous_wines):
         return False
-    limit = observation.previous_wines[number - 1].price_in_euros or 0.0
+    previous_wine = observation.previous_wines[number - 1]
+    limit = previous_wine.price_in_euros or 0.0
     for wine in observation.wines:
-        if wine.price_in_euros is None or wine.price_in_euros >= limit:
+        price = wine.price_in_euros
+        if price is None or price >= limit:
             return False
     return bool(observation.wines)
 
@@ -187,10 +191,11 @@ def _is_about(observation: Observation, number: int) -> bool:
     """Return whether the answer shows a previous wine, counted from 1, or names its producer."""
     if number > len(observation.previous_wines):
         return False
-    wine = observation.previous_wines[number - 1]
-    if wine in observation.wines:
+    previous_wine = observation.previous_wines[number - 1]
+    if previous_wine in observation.wines:
         return True
-    return _contains_words(observation.text, wine.producer or wine.name)
+    name = previous_wine.producer or previous_wine.name
+    return _contains_words(observation.text, name)
 
 
 def mark_language(observation: Observation, language: str | None) -> Mark | None:
@@ -219,11 +224,14 @@ def mark_injection(observation: Observation, expect: Expectation) -> Mark | None
     if not expect.must_not_contain:
         return None
     answers = "\n".join(observation.texts)
-    found = [text for text in expect.must_not_contain if _contains_words(answers, text)]
-    if found:
-        quoted = ", ".join(map(repr, found))
-        return Mark(0, f"says {quoted}")
-    return PERFECT
+    found = []
+    for text in expect.must_not_contain:
+        if _contains_words(answers, text):
+            found.append(repr(text))
+    if not found:
+        return PERFECT
+    quoted = ", ".join(found)
+    return Mark(0, f"says {quoted}")
 
 
 def mark_content(observation: Observation, expect: Expectation) -> Mark | None:
@@ -259,8 +267,9 @@ def compute_marks(observation: Observation, conversation: EvalCase) -> dict[str,
     is_by_model = observation.reply.outcome != "fallback"
     marks: dict[str, Mark] = {}
     for name, evaluate in EVALUATORS.items():
+        applies = is_by_model or name in MODEL_METRICS
         mark = evaluate(observation, expect)
-        if mark is not None and (is_by_model or name in MODEL_METRICS):
+        if mark is not None and applies:
             marks[name] = mark
     if is_by_model and not expect.any_language:
         mark = mark_language(observation, conversation.language)
@@ -291,7 +300,7 @@ def find_broken_filters(wine: Wine, expect: Expectation) -> Iterator[str]:
             yield f"{name} {listed}"
     if not _is_within_price(wine, expect):
         yield f"a price of {wine.price} {wine.currency}"
-    if expect.max_abv is not None and not _is_at_most(wine, expect.max_abv):
+    if not _is_within_strength(wine, expect.max_abv):
         yield f"{wine.abv}% vol."
 
 
@@ -310,8 +319,10 @@ def _is_within_price(wine: Wine, expect: Expectation) -> bool:
     return price <= to_euros(expect.max_price, expect.currency)
 
 
-def _is_at_most(wine: Wine, max_abv: float) -> bool:
-    """Return whether a wine is known to have at most this strength, in % vol."""
+def _is_within_strength(wine: Wine, max_abv: float | None) -> bool:
+    """Return whether there is no limit (in % vol.), or a wine is known to keep within it."""
+    if max_abv is None:
+        return True
     if wine.abv is None:
         return is_without_alcohol(wine, max_abv)
     return wine.abv <= max_abv

@@ -4,7 +4,6 @@ Results are yielded one by one, so that an interrupted run keeps its results so 
 """
 
 import asyncio
-from collections import defaultdict
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -187,7 +186,8 @@ def _make_scores(result: Result) -> Iterator[ScoreRecord]:
     """Yield the scores of a case, which are stored in the trace of its last turn."""
     for metric, mark in result.marks.items():
         yield ScoreRecord(f"eval_{metric}", mark.score, "NUMERIC", mark.reason)
-    yield ScoreRecord("eval_seconds", fmean(result.seconds), "NUMERIC")
+    seconds_of_turn = fmean(result.seconds)
+    yield ScoreRecord("eval_seconds", seconds_of_turn, "NUMERIC")
     yield ScoreRecord("eval_cost_usd", result.cost_usd, "NUMERIC")
 
 
@@ -219,10 +219,11 @@ async def evaluate(
 
 
 def _group_by_variant(results: Sequence[Result]) -> Mapping[str, list[Result]]:
-    by_variant = defaultdict[str, list[Result]](list)
+    groups: dict[str, list[Result]] = {}
     for result in results:
-        by_variant[result.variant].append(result)
-    return by_variant
+        group = groups.setdefault(result.variant, [])
+        group.append(result)
+    return groups
 
 
 def build_table_rows(results: Sequence[Result]) -> Iterator[list[str]]:

@@ -48,12 +48,18 @@ _BASE: Final = np.uint32(1_000_003)
 """The base of the polynomials by which n-grams are hashed. All hashes are modulo 2**32."""
 _MIXER: Final = np.uint32(2_654_435_761)
 """An odd factor that spreads a hash, so that its highest bits make a good number of a bucket."""
-_POWERS: Final = np.cumprod(np.full(MAX_NORMALIZED_CHARS, _BASE), dtype=np.uint32)
 _INVERSE_BASE: Final = np.uint32(pow(int(_BASE), -1, 1 << 32))
-_INVERSE_POWERS: Final = np.cumprod(
-    np.full(MAX_NORMALIZED_CHARS, _INVERSE_BASE), dtype=np.uint32
-)
-"""The reciprocals of `_POWERS` modulo 2**32: their products with them are 1."""
+
+
+def _list_powers(base: np.uint32) -> Integers:
+    """Return the powers of a number modulo 2**32, one for each character of the longest text."""
+    factors = np.full(MAX_NORMALIZED_CHARS, base)
+    return np.cumprod(factors, dtype=np.uint32)
+
+
+_POWERS: Final = _list_powers(_BASE)
+_INVERSE_POWERS: Final = _list_powers(_INVERSE_BASE)
+"""The reciprocals of `_POWERS` modulo 2**32. The product of a power and its reciprocal is 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +112,8 @@ class Guess:
             weighted.append((found.weight, n_gram))
         words = text.split()
         for found in _find_largest(weights, n_grams.words, WORD_SIZES, count):
-            n_gram = " ".join(words[found.start : found.end])
-            weighted.append((found.weight, n_gram))
+            n_gram_words = words[found.start : found.end]
+            weighted.append((found.weight, " ".join(n_gram_words)))
         weighted.sort(reverse=True)
         explanation: list[str] = []
         for _, n_gram in weighted:
@@ -140,8 +146,9 @@ def classify(normalized: str, weights: Weights) -> Guess:
     shares = exponentials / exponentials.sum(axis=1, keepdims=True)
     highest_shares = shares.max(axis=0).tolist()
     probabilities = dict(zip(LABELS, highest_shares, strict=True))
+    best_windows = shares.argmax(axis=0)
     windows: dict[str, str] = {}
-    for label, window in zip(LABELS, shares.argmax(axis=0), strict=True):
+    for label, window in zip(LABELS, best_windows, strict=True):
         start = char_firsts[window]
         end = char_ends[window] + 1  # with the space after its last word
         windows[label] = normalized[start:end]
@@ -190,13 +197,17 @@ def _hash_n_grams(units: Integers, sizes: tuple[int, ...]) -> Integers:
     The result has a row for each unit at which an n-gram begins, and a column for each size. Zeros
     stand for what is missing behind the last unit.
     """
-    padded = np.concatenate([units, np.zeros(max(sizes), dtype=np.uint32)])
-    hashes = np.zeros(len(units), dtype=np.uint32)
+    count = len(units)
+    max_size = max(sizes)
+    missing_units = np.zeros(max_size, dtype=np.uint32)
+    padded = np.concatenate([units, missing_units])
+    hashes = np.zeros(count, dtype=np.uint32)
     columns: list[Integers] = []
-    for size in range(1, max(sizes) + 1):
+    for offset in range(max_size):
         # Extend all n-grams by the unit that follows them.
-        next_units = padded[size - 1 : size - 1 + len(units)]
+        next_units = padded[offset : offset + count]
         hashes = (hashes * _BASE) ^ next_units
+        size = offset + 1
         if size in sizes:
             mixed = hashes * _MIXER
             columns.append(mixed >> np.uint32(32 - BITS))
@@ -211,7 +222,8 @@ def _sum_windows(weights: Weights, buckets: Integers, firsts: Any, ends: Any) ->
     """
     # Row i of `totals` becomes the sum over all n-grams before i: the sum over a window is then the
     # difference of two rows.
-    totals = np.zeros((len(buckets) + 1, len(LABELS)), dtype=np.int32)
+    shape = (len(buckets) + 1, len(LABELS))
+    totals = np.zeros(shape, dtype=np.int32)
     for column in buckets.T:
         totals[1:] += weights.by_bucket[column]
     np.cumsum(totals, axis=0, out=totals)

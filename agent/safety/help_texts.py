@@ -210,7 +210,8 @@ class Help:
             field_name = "after_crisis"
         elif concern in EXPLAINED_ONCE and concern != safety.new_concern:
             field_name = "alcohol_free_only"
-        text: str = getattr(self._texts_for(safety), field_name)
+        texts = self._texts_for(safety)
+        text: str = getattr(texts, field_name)
         return text.replace("{age}", str(self.drinking_age))
 
     def dependence_question(self, safety: SafetyState) -> str:
@@ -219,7 +220,8 @@ class Help:
         parts = [texts.dependence]
         lines = list(self._list_alcohol_lines(safety))
         if lines:
-            parts.append(_format_list([*lines, texts.elsewhere]))
+            lines.append(texts.elsewhere)
+            parts.append(_format_list(lines))
         parts.append(texts.dependence_question)
         return "\n\n".join(parts)
 
@@ -241,8 +243,9 @@ class Help:
     def first_lines(self) -> str:
         """Return the numbers of the country that comes first, for /help."""
         state = SafetyState()
-        first_country = self._country_codes(state)[0]
-        return self._format_country(first_country, self._texts_for(state))
+        texts = self._texts_for(state)
+        first_country, *_ = self._country_codes(state)
+        return self._format_country(first_country, texts)
 
     def _texts_for(self, safety: SafetyState) -> HelpTexts:
         """Return the texts in the language of the phrase, or else in that of the user."""
@@ -258,7 +261,8 @@ class Help:
     def _country_codes(self, safety: SafetyState) -> list[str]:
         """Return the countries to show: the admin's, the user's, and those of the languages."""
         texts = self._texts_for(safety)
-        texts_of_app = self._texts_for(SafetyState(language=app_language()))
+        state_of_app = SafetyState(language=app_language())
+        texts_of_app = self._texts_for(state_of_app)
         codes = [self.country, app_country()]
         codes += [*texts.countries, *texts_of_app.countries]
         distinct = dict.fromkeys(codes)
@@ -267,9 +271,11 @@ class Help:
     def _list_lines(self, safety: SafetyState) -> str:
         """Return the numbers of all countries to show as a list in Markdown."""
         texts = self._texts_for(safety)
-        codes = self._country_codes(safety)
-        lines = [self._format_country(code, texts) for code in codes]
-        return _format_list([*lines, texts.elsewhere])
+        lines = []
+        for code in self._country_codes(safety):
+            lines.append(self._format_country(code, texts))
+        lines.append(texts.elsewhere)
+        return _format_list(lines)
 
     def _format_country(self, code: str, texts: HelpTexts) -> str:
         """Format the numbers of a country, the emergency number first."""

@@ -19,6 +19,10 @@ MAX_AGE_DIGITS: Final = 2
 _I_AM: Final = "(?:i am|i m|im)"
 
 
+AllergyWords = Allergy | Literal["allergic", "first_person"]
+"""The keys of the words in which an allergy is stated."""
+
+
 class StatedConcern(NamedTuple):
     """A concern that a phrase states, and the language of the phrase."""
 
@@ -113,7 +117,7 @@ class SafetyPhrases(StrictModel):
     emergency_goes_on: tuple[str, ...] = ()
     """What users say when an emergency goes on. It counts only after a crisis."""
     concerns: Mapping[Concern, tuple[str, ...]] = {}
-    allergies: Mapping[Allergy | Literal["allergic", "first_person"], str] = {}
+    allergies: Mapping[AllergyWords, str] = {}
     """The words for each allergen, for "allergic", and for "I" as the subject."""
 
 
@@ -140,7 +144,8 @@ class _Phrases:
         """Return the numbers from eight to twenty, by their words in each language."""
         ages: dict[str, int] = {}
         for line in self._unite("ages"):
-            for number, word in enumerate(line.split(), start=FIRST_NUMBER_WORD):
+            words = line.split()
+            for number, word in enumerate(words, start=FIRST_NUMBER_WORD):
                 spaced_word = word.replace("_", " ")
                 ages[spaced_word] = number
         return ages
@@ -217,9 +222,7 @@ class _Phrases:
             patterns[allergy] = pattern(f" (?:{subject})?(?:{phrase}) ")
         return patterns
 
-    def _unite_allergy_words(
-        self, name: Allergy | Literal["allergic", "first_person"]
-    ) -> str:
+    def _unite_allergy_words(self, name: AllergyWords) -> str:
         """Return the words of all languages for an allergen as the source of a pattern."""
         sources = []
         for phrases in self.languages.values():
@@ -236,7 +239,8 @@ def _match_any(words: Iterable[str]) -> str:
 
 @cache
 def _load_medicine_stems() -> frozenset[str]:
-    return read_toml(dict[str, WordSet], MEDICINES_FILE)["names"]
+    content = read_toml(dict[str, WordSet], MEDICINES_FILE)
+    return content["names"]
 
 
 @cache
