@@ -138,7 +138,9 @@ def _find_rejected_spans(response: httpx2.Response) -> ExportTracePartialSuccess
         # Only a response in Protobuf can name rejected spans. Some servers answer a success with
         # JSON, or with no body.
         return ExportTracePartialSuccess()
-    return ExportTraceServiceResponse.FromString(response.content).partial_success
+    answer = ExportTraceServiceResponse.FromString(response.content)
+    rejected: ExportTracePartialSuccess = answer.partial_success
+    return rejected
 
 
 class LangfuseApi(OtlpServer):
