@@ -21,7 +21,7 @@ from agent.languages import ENGLISH, read_language_files
 from agent.safety.concerns import DRINKING_AGE
 from agent.safety.state import SERIOUS_CONCERNS, SafetyState, most_serious_concern
 from agent.tables import StrictModel, read_toml
-from agent.text import pattern
+from agent.text import Match, pattern
 
 TEXTS_FILE: Final = "help.toml"
 LINES_FILE: Final = Path(__file__).with_name("help_lines.toml")
@@ -322,8 +322,11 @@ def _select_lines(language: str, lines: Sequence[HelpLine]) -> Sequence[HelpLine
 
 def _spell_out(line: str, texts: HelpTexts) -> str:
     """Return a help line with the abbreviations of all lines in the words of the language."""
-    hours = texts.hours.format(start=r"\1", end=r"\2")
-    spelled_out = HOURS.sub(hours, line)
+
+    def spell_out_hours(match: Match) -> str:
+        return texts.hours.format(start=match[1], end=match[2])
+
+    spelled_out = HOURS.sub(spell_out_hours, line)
     spelled_out = spelled_out.replace("0-24", texts.day_and_night)
     return spelled_out.replace(", SMS ", f" {texts.text_message} ")
 

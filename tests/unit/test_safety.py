@@ -290,6 +290,23 @@ def test_the_country_of_the_admin_comes_first_then_that_of_the_user() -> None:
     assert Help().first_lines().startswith("United Kingdom: emergency 999; 116 123")
 
 
+def test_the_abbreviations_of_help_lines_are_spelled_out() -> None:
+    italian = Help(country="IT").first_lines()
+    assert "(Telefono Amico Italia, daily from 9:00 to 24:00)" in italian
+    american = Help(country="US").first_lines()
+    assert "988 or text 988 (988 Suicide & Crisis Lifeline, 24 hours a day)" in american
+    with use_language("es"):
+        spanish = Help(country="US").first_lines()
+    assert "pulse 2, o envíe AYUDA por SMS al 988" in spanish
+
+
+def test_why_alcohol_free_drinks_are_shown_is_explained_once() -> None:
+    stated = read_safety_state("I'm pregnant")
+    stored = SafetyState(earlier_concerns=frozenset({"pregnancy"}))
+    assert "midwife" in Help().notice_for(stated)
+    assert Help().notice_for(stored) == "I only show alcohol-free drinks."
+
+
 def test_the_lines_of_the_users_language_follow_those_of_the_phrase() -> None:
     set_app_language("nl")
     with use_language("de"):
