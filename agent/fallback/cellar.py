@@ -4,7 +4,7 @@ The answers say which bottles to drink, which are past their time, how many ther
 what the user thought of those that were drunk.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -79,10 +79,22 @@ class OwnBottles:
         """
         wines: list[Wine] = []
         if self.is_for_tonight:
-            wines = [to_wine(bottle.item) for bottle in self.found[:MAX_TONIGHT]]
+            first_items = self.found[:MAX_TONIGHT]
+            wines = [to_wine(indexed.item) for indexed in first_items]
         intro = unescape(self.text)
         answer = SommelierResponse(response_type="informational", intro=intro)
         return Reply(text=self.text, wines=tuple(wines), structured_answer=answer)
+
+
+@dataclass(frozen=True, slots=True)
+class AskedBottles:
+    """What a request says about the bottles of a cellar."""
+
+    readiness: Readiness | None
+    place: str
+    is_about_own: bool
+    """Whether it is about the user's own bottles. Otherwise they only come first, for tonight."""
+    is_for_tonight: bool
 
 
 def find_own_bottles(request: Request, person: Person) -> OwnBottles | None:
@@ -90,30 +102,35 @@ def find_own_bottles(request: Request, person: Person) -> OwnBottles | None:
 
     Return None if the request is about other wines.
     """
-    items = index_cellar(person.bottles, this_year())
-    words = request.cellar_words
-    if "drunk" in words and person.drinks:
+    if "drunk" in request.cellar_words and person.drinks:
         return _find_drunk(request, person)
+    items = index_cellar(person.bottles, this_year())
     if not items:
         return None
+    asked = _read_asked_bottles(request, items)
+    if not asked.is_about_own and not asked.is_for_tonight:
+        return None
+    query = _build_query(request, asked)
+    found = _search(request, query, items, person)
+    if not found and not asked.is_about_own:
+        return None  # the cellar was not named, so the wines of the shop are the answer
+    text = _describe(found, is_for_tonight=asked.is_for_tonight)
+    return OwnBottles(text, found, asked.is_for_tonight)
+
+
+def _read_asked_bottles(request: Request, items: Sequence[IndexedItem]) -> AskedBottles:
+    """Return what a request says about the bottles of a cellar with these items."""
     place = _find_place(request, items)
     readiness = _find_readiness(request)
-    is_own = "own" in words or _is_owned(request.owned_words, items)
+    is_own = "own" in request.cellar_words or _is_owned(request.owned_words, items)
     is_about_own = bool(is_own or readiness or place)
     is_for_tonight = _is_for_tonight(request, readiness, is_own=is_own)
-    if "count" in words or place:
+    if "count" in request.cellar_words or place:
         # The user asks how many bottles there are or what is in a place, not what to drink.
         is_for_tonight = False
-    if not is_about_own and not is_for_tonight:
-        return None
     if is_for_tonight:
         readiness = "now"
-    query = _build_query(request, readiness, place)
-    found = _search(request, query, items, person)
-    if not found and not is_about_own:
-        return None  # the cellar was not named, so the wines of the shop are the answer
-    text = _describe(found, is_for_tonight=is_for_tonight)
-    return OwnBottles(text, found, is_for_tonight)
+    return AskedBottles(readiness, place, is_about_own, is_for_tonight)
 
 
 def _find_readiness(request: Request) -> Readiness | None:
@@ -142,29 +159,28 @@ def _is_owned(words: Sequence[str], items: Sequence[IndexedItem]) -> bool:
 
     They do if they are vintages of bottles, or if they are on labels.
     """
-    years = _years_in(words)
-    if any(_get_vintage(bottle) in years for bottle in items):
+    if _select_vintages(items, _years_in(words)):
         return True
     names = identifying_words(" ".join(words))
     return bool(names and select_named(items, names))
 
 
-def _build_query(
-    request: Request, readiness: Readiness | None, place: str
-) -> CellarQuery:
+def _build_query(request: Request, asked: AskedBottles) -> CellarQuery:
     """Return the query that finds the bottles for a request in the cellar."""
     foods: list[str] = []
     for dish in request.dishes.values():
         foods += dish.foods
     distinct_foods = tuple(dict.fromkeys(foods))
+    regions = request.values("regions") or request.values("countries")
+    offer = request.filters.get("offer", "")
     return CellarQuery(
-        readiness=readiness,
-        place=place,
+        readiness=asked.readiness,
+        place=asked.place,
         styles=request.values("styles"),
         grapes=request.values("grapes"),
-        regions=request.values("regions") or request.values("countries"),
+        regions=regions,
         foods=distinct_foods[:MAX_FOODS],
-        size=SIZES.get(request.filters.get("offer", "")),
+        size=SIZES.get(offer),
         min_price=_price_in_euros(request, "min_price"),
         max_price=_price_in_euros(request, "max_price"),
     )
@@ -211,8 +227,8 @@ def _search(
         found = search_cellar(named, query, pairing)
     if not found and query.readiness == "now":
         query = query.model_copy(update={"readiness": None})
-        bottles = search_cellar(named, query, pairing)
-        found = [bottle for bottle in bottles if bottle.state == "unknown"]
+        of_any_readiness = search_cellar(named, query, pairing)
+        found = [item for item in of_any_readiness if item.state == "unknown"]
     wanted = _without_excluded(found, request)
     return tuple(_list_drinkable(wanted, person))
 
@@ -228,9 +244,10 @@ def _list_drinkable(
         return items
     without_facts = replace(person, facts=())
     drinkable: list[IndexedItem] = []
-    for bottle in items:
-        if may_be_shown(to_wine(bottle.item), without_facts):
-            drinkable.append(bottle)
+    for indexed in items:
+        wine = to_wine(indexed.item)
+        if may_be_shown(wine, without_facts):
+            drinkable.append(indexed)
     return drinkable
 
 
@@ -246,15 +263,15 @@ def _without_excluded(
         values = request.values(f"without_{name}")
         if values:
             query = CellarQuery.model_validate({field: values})
-            for bottle in search_cellar(found, query):
-                excluded_keys.add(bottle.item.key)
+            for indexed in search_cellar(found, query):
+                excluded_keys.add(indexed.item.key)
     colours = request.values("colours")
     remaining: list[IndexedItem] = []
-    for bottle in found:
-        if bottle.item.key in excluded_keys:
-            continue
-        if not colours or bottle.item.wine.get("colour") in colours:
-            remaining.append(bottle)
+    for indexed in found:
+        item = indexed.item
+        has_wanted_colour = not colours or item.wine.get("colour") in colours
+        if has_wanted_colour and item.key not in excluded_keys:
+            remaining.append(indexed)
     return remaining
 
 
@@ -266,8 +283,13 @@ def _names_in(words: Sequence[str]) -> frozenset[str]:
 
 def _years_in(words: Sequence[str]) -> set[int]:
     """Return the numbers among the words that may be vintages."""
-    numbers = {int(word) for word in words if word.isascii() and word.isdecimal()}
-    return numbers.intersection(YEARS)
+    years: set[int] = set()
+    for word in words:
+        # Digits of other scripts are decimal, too.
+        is_number = word.isascii() and word.isdecimal()
+        if is_number and int(word) in YEARS:
+            years.add(int(word))
+    return years
 
 
 def _select_named(
@@ -284,7 +306,7 @@ def _select_named(
     """
     years = _years_in(request.unread_words)
     if years:
-        items = [bottle for bottle in items if _get_vintage(bottle) in years]
+        items = _select_vintages(items, years)
     if not names:
         return items
     named = select_named(items, names)
@@ -293,9 +315,15 @@ def _select_named(
     return named or items
 
 
-def _get_vintage(bottle: IndexedItem) -> object:
-    """Return the vintage of a bottle, or None if it is unknown."""
-    return bottle.item.wine.get("vintage")
+def _select_vintages(
+    items: Sequence[IndexedItem], years: Collection[int]
+) -> Sequence[IndexedItem]:
+    """Return the items whose vintage is one of these years."""
+    selected: list[IndexedItem] = []
+    for indexed in items:
+        if indexed.item.wine.get("vintage") in years:
+            selected.append(indexed)
+    return selected
 
 
 def _has_name(request: Request) -> bool:
@@ -317,31 +345,41 @@ def _find_place(request: Request, items: Sequence[IndexedItem]) -> str:
     The message may name only a part of a place. A word with a digit is enough ("G33" of "Rack,
     G33"), and so is a part ("Rack") that the message does not use for something else.
     """
-    # With spaces around the text, only whole words are found in it.
-    text = f" {normalize(request.text)} "
-    unread = f" {normalize(' '.join(request.unread_words))} "
+    text = _normalize_words(request.text)
+    unread_text = _normalize_words(" ".join(request.unread_words))
+    places = {indexed.item.place for indexed in items}
     named_places: set[str] = set()
-    for place in {bottle.item.place for bottle in items}:
-        whole_place = normalize(place)
-        names = [whole_place]
-        for word in whole_place.split():
-            if any(map(str.isdigit, word)):
-                names.append(word)
-        for part in map(normalize, PLACE_SEPARATORS.split(place)):
-            if f" {part} " in unread:
-                names.append(part)
-        for name in names:
+    for place in places:
+        for name in _list_names_of_place(place, unread_text):
             # A single character, such as "a", may be any word.
             if len(name) > 1 and f" {name} " in text:
                 named_places.add(name)
     return max(named_places, key=len, default="")
 
 
+def _list_names_of_place(place: str, unread_text: str) -> Iterator[str]:
+    """Yield a place, each of its words with a digit, and its parts that are in the unread text."""
+    whole_place = normalize(place)
+    yield whole_place
+    for word in whole_place.split():
+        if any(map(str.isdigit, word)):
+            yield word
+    for part in PLACE_SEPARATORS.split(place):
+        name = normalize(part)
+        if f" {name} " in unread_text:
+            yield name
+
+
+def _normalize_words(text: str) -> str:
+    """Return a normalized text between spaces, so that a search finds only whole words in it."""
+    return f" {normalize(text)} "
+
+
 def _describe(found: Sequence[IndexedItem], *, is_for_tonight: bool) -> str:
     """Return the answer that lists the items, or says that there are none."""
     if not found:
         return translate("cellar_no_match")
-    items = [bottle.item for bottle in found]
+    items = [indexed.item for indexed in found]
     if is_for_tonight:
         items = items[:MAX_TONIGHT]
         return format_items(items, this_year(), translate("cellar_tonight"))
@@ -355,15 +393,18 @@ def _find_drunk(request: Request, person: Person) -> OwnBottles:
 
     If its names fit no drunk bottle, return those of all.
     """
-    words = [*request.unread_words]
+    words = list(request.unread_words)
     words += request.values("grapes")
     words += request.values("regions")
     names = " ".join(_names_in(words))
-    drinks = find_drinks(person.drinks, names) or list(person.drinks)
+    drinks = find_drinks(person.drinks, names)
+    if not drinks:
+        drinks = list(person.drinks)
     years = _years_in(request.unread_words)
     if years:
         drinks = [drink for drink in drinks if drink.wine.get("vintage") in years]
     if not drinks:
         return OwnBottles(translate("cellar_history_none"))
+    heading = translate("cellar_history")
     lines = format_drinks(drinks[:MAX_OPENED])
-    return OwnBottles(f"{translate('cellar_history')}\n{lines}")
+    return OwnBottles(f"{heading}\n{lines}")

@@ -1,6 +1,6 @@
 """Read a message as a request for wine. The tables say which words are filters and dishes."""
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from operator import attrgetter
@@ -20,6 +20,7 @@ from agent.query_reading.exclusions import (
 )
 from agent.query_reading.language_words import load_grammar
 from agent.query_reading.names import get_display_name
+from agent.query_reading.own_bottles import OwnBottlesReader
 from agent.query_reading.phrases import Phrase, detect_language, find_phrases
 from agent.query_reading.prices import PRICE_FIELDS, read_price
 from agent.query_reading.tables import Dish, load_dishes
@@ -51,15 +52,6 @@ STYLES_OF_ANY_COLOUR: Final = frozenset(
 """Styles whose wines may be red, white or rosé."""
 KIND_FIELDS: Final = frozenset({"styles", "grapes", "regions", "colour"})
 """An excluded phrase with such a field excludes no tastes: "no ice wine" allows sweet wines."""
-MY: Final = "my"
-"""The value of words for "my" in the field "cellar". They stand before a wine."""
-MINE: Final = "mine"
-"""The value of "I have", "at home" and other words that may stand before or after a wine."""
-POSSESSIVES: Final = frozenset({MY, MINE})
-OF_OWNER: Final = frozenset({MINE, "own", "count"})
-ASKED_OF_BOTTLES: Final = frozenset({"count", "now", "soon", "past", "wait"})
-WINE_FIELDS: Final = frozenset({"styles", "colour", "grapes", "regions", "offer"})
-"""The fields of phrases that name wines. A country is not among them: it may be that of guests."""
 MAX_VALUES: Final = 12
 """The maximum number of values of one filter, and of dishes."""
 MIN_UNKNOWN_LETTERS: Final = 4
@@ -180,19 +172,25 @@ class _MessageReader:
                 self.phrases.append(phrase)
         clauses = split_clauses(self.tokens, self.phrases)
         exclusions = ExclusionReader(self.tokens, self.phrases, clauses)
+        allergies = AllergyReader(self.tokens, self.phrases, clauses)
         self.excluded = exclusions.find_excluded()
-        self.allergens = AllergyReader(
-            self.tokens, self.phrases, clauses
-        ).find_allergens()
+        self.allergens = allergies.find_allergens()
         self.included = self._find_included()
         self.roles: set[str] = set()
-        self.known_indices = set(price_indices)
         for phrase in self.phrases:
             self.roles.update(phrase.values("role"))
+        self.known_indices = {*price_indices, *self._find_known()}
+
+    def _find_known(self) -> set[int]:
+        """Return the indices of the words that are in phrases or express numbers."""
+        known: set[int] = set()
+        for phrase in self.phrases:
             if not phrase.has_role("estate"):  # "Château" is a part of a name
-                self.known_indices.update(phrase.indices)
-        for number in find_number_words([fold(token.written) for token in self.tokens]):
-            self.known_indices.update(range(number.start, number.end))
+                known.update(phrase.indices)
+        words = [fold(token.written) for token in self.tokens]
+        for number in find_number_words(words):
+            known.update(range(number.start, number.end))
+        return known
 
     def _find_included(self) -> list[Phrase]:
         """Return the phrases that are not excluded, and are not the noun of what is excluded.
@@ -216,24 +214,28 @@ class _MessageReader:
 
     def read(self) -> Request:
         """Return the request of the message."""
-        unknown = self._unknown_indices()
-        dishes_or_names = tuple(dict.fromkeys(self._dishes_or_names(unknown)))
+        unknown = self._find_unknown()
+        dishes_or_names = tuple(dict.fromkeys(self._list_dishes_or_names(unknown)))
         long_words = [index for index in unknown if self._is_long(index)]
+        has_question_word = "question" in self.roles
+        own_bottles = OwnBottlesReader(
+            self.tokens, self.included, self.language, has_question_word
+        )
         request = Request(
             language=self.language,
-            filters=self._filters(),
-            dishes=self._dishes(),
-            allergies=self._allergies(),
+            filters=self._read_filters(),
+            dishes=self._read_dishes(),
+            allergies=self._list_allergies(),
             is_gift="gift" in self.roles,
             wants_others=self._wants_others(),
             unknown_words=dishes_or_names[:MAX_VALUES],
             unknown_count=len(long_words),
             is_about_wine=not self.roles.isdisjoint({"wine", "wish"}),
             unread_words=tuple(self.tokens[index].written for index in unknown),
-            cellar_words=self._cellar_words(),
-            owned_words=tuple(self._owned_words(unknown)),
-            position=self._position(),
-            comparisons=tuple(self._values("comparison")),
+            cellar_words=own_bottles.read_cellar_words(),
+            owned_words=tuple(own_bottles.list_owned_words(unknown)),
+            position=self._read_position(),
+            comparisons=tuple(self._list_values("comparison")),
             states_taste="loves" in self.roles,
             states_purchase=self._states_purchase(),
             is_greeting="hello" in self.roles,
@@ -241,109 +243,43 @@ class _MessageReader:
             asks_to_show="show" in self.roles,
         )
         # The name depends on the filters, the question on both.
-        request = replace(request, name=self._wine_name(request))
+        request = replace(request, name=self._find_wine_name(request))
         return replace(request, is_question=self._is_question(request))
 
-    def _filters(self) -> dict[str, Any]:
+    def _read_filters(self) -> dict[str, Any]:
         """Return the filters, named as in `Request.filters`."""
-        lists = self._list_filters()
-        lists["without_allergens"] = self._allergens()
+        lists = self._read_list_filters()
+        lists["without_allergens"] = self._list_avoided_allergens()
         filters = drop_empty(lists) | self.price
-        usual_prices = self._values("usual_max_price")  # of words like "cheap"
+        usual_prices = self._list_values("usual_max_price")  # of words like "cheap"
         if usual_prices and not self.price:
             filters["max_price"] = min(map(float, usual_prices))
-        strengths = self._values("max_abv")
+        strengths = self._list_values("max_abv")
         if strengths:
             filters["max_abv"] = min(map(float, strengths))
         for name in ("order", "offer"):
-            values = self._values(name)
+            values = self._list_values(name)
             if values:
                 filters[name] = values[0]
         return filters
 
-    def _values(self, field: str) -> list[str]:
+    def _list_values(self, field: str) -> list[str]:
         """Return the values of a field in the included phrases, without duplicates."""
         values: list[str] = []
         for phrase in self.included:
             values += phrase.values(field)
         return list(dict.fromkeys(values))
 
-    def _cellar_words(self) -> frozenset[str]:
-        """Return what the message says of the user's own bottles.
-
-        "I have" and "my" mean bottles only beside the name of a wine: "my Barolos", but not "my
-        guests".
-        """
-        words = set(self._values("cellar"))
-        possessives = words & POSSESSIVES
-        if not possessives:
-            return frozenset(words)
-        is_about_bottles = not words.isdisjoint(ASKED_OF_BOTTLES)
-        if "question" in self.roles and not is_about_bottles:
-            possessives.discard(MY)  # "how do I store my wine?"
-        neighbours = self._neighbours_of(possessives)
-        if is_about_bottles or any(map(self._is_of_wine, neighbours)):
-            words.add("own")
-        return frozenset(words - POSSESSIVES)
-
-    def _neighbours_of(self, cellar_values: Container[str]) -> Iterator[int]:
-        """Yield the indices of the nearest words beside some phrases that are not common words.
-
-        The phrases are those with one of `cellar_values` in the field "cellar", such as "my".
-        """
-        for phrase in self.included:
-            values = [
-                value for value in phrase.values("cellar") if value in cellar_values
-            ]
-            if not values:
-                continue
-            yield self._skip_common(phrase.end, step=1)
-            if values != [MY]:  # "my" belongs only to what follows
-                yield self._skip_common(phrase.start - 1, step=-1)
-
-    def _skip_common(self, index: int, step: int) -> int:
-        """Return the index of the next word that is not common, forwards or backwards.
-
-        The index is outside of the message if all words up to its end are common.
-        """
-        while self._stem(index) and self._is_common(index):
-            index += step
-        return index
-
-    def _is_common(self, index: int) -> bool:
-        """Return whether a word is common, or says how to sort, such as "expensive"."""
-        if self._is_of_wine(index):
-            return False
-        if fold(self.tokens[index].written) in common_words(self.language):
-            return True
-        orders = [phrase for phrase in self.included if phrase.values("order")]
-        return any(index in phrase.indices for phrase in orders)
-
-    def _is_of_wine(self, index: int) -> bool:
-        """Return whether a word is part of a phrase that names wines."""
-        for phrase in self.included:
-            if index in phrase.indices:
-                is_of_owner = not OF_OWNER.isdisjoint(phrase.values("cellar"))
-                is_wine = phrase.has_role("wine") or phrase.has_field(WINE_FIELDS)
-                return is_of_owner or is_wine
-        return False
-
-    def _owned_words(self, unknown: Sequence[int]) -> Iterator[str]:
-        """Yield the unknown words beside "my", "have I" and "how many"."""
-        for index in self._neighbours_of({MY, MINE, "count"}):
-            if index in unknown:
-                yield self.tokens[index].written
-
-    def _stem(self, index: int) -> str:
+    def _get_stem(self, index: int) -> str:
         """Return the stem of a token, or an empty string outside of the message."""
         if not 0 <= index < len(self.tokens):
             return ""
         return self.tokens[index].stem
 
-    def _list_filters(self) -> dict[str, list[str]]:
+    def _read_list_filters(self) -> dict[str, list[str]]:
         """Return the included values of each list field, and the excluded values as `without_…`."""
-        included = self._included_values()
-        excluded = self._excluded_values()
+        included = self._list_included()
+        excluded = self._list_excluded()
         opposites = _opposite_steps(self.excluded)
         filters: dict[str, list[str]] = {}
         for name in LIST_FIELDS:
@@ -353,12 +289,12 @@ class _MessageReader:
             filters[f"without_{name}"] = unwanted
         return filters
 
-    def _included_values(self) -> dict[str, list[str]]:
+    def _list_included(self) -> dict[str, list[str]]:
         """Return the included values of each list field.
 
         "Red" alone is a style; in "red sparkling" a colour; in "red or sparkling" a style again.
         """
-        included = {name: self._values(name) for name in LIST_FIELDS}
+        included = {name: self._list_values(name) for name in LIST_FIELDS}
         is_alcohol_free = "alcohol_free" in included["styles"]
         if is_alcohol_free:
             included["styles"] = ["alcohol_free"]
@@ -373,10 +309,10 @@ class _MessageReader:
         return included
 
     def _stands_beside_or(self, phrase: Phrase) -> bool:
-        neighbours = (self._stem(phrase.start - 1), self._stem(phrase.end))
+        neighbours = (self._get_stem(phrase.start - 1), self._get_stem(phrase.end))
         return not load_grammar().or_words.isdisjoint(neighbours)
 
-    def _excluded_values(self) -> dict[str, list[str]]:
+    def _list_excluded(self) -> dict[str, list[str]]:
         """Return the excluded values of each list field. Many fields have none."""
         excluded: dict[str, list[str]] = {name: [] for name in LIST_FIELDS}
         for phrase in self.excluded:
@@ -390,7 +326,7 @@ class _MessageReader:
                 excluded["styles"] += phrase.values("colour")
         return excluded
 
-    def _dishes(self) -> dict[str, Dish]:
+    def _read_dishes(self) -> dict[str, Dish]:
         """Return the dishes by their names in the message. Sides count only without a main dish."""
         mains: dict[str, Dish] = {}
         sides: dict[str, Dish] = {}
@@ -400,11 +336,11 @@ class _MessageReader:
                 continue
             dish = load_dishes()[int(row_numbers[0])]
             dishes = sides if dish.is_side else mains
-            dishes[self._dish_name(phrase)] = dish
+            dishes[self._get_dish_name(phrase)] = dish
         chosen = list((mains or sides).items())
         return dict(chosen[:MAX_VALUES])
 
-    def _dish_name(self, phrase: Phrase) -> str:
+    def _get_dish_name(self, phrase: Phrase) -> str:
         """Return the name of a dish as the message writes it.
 
         For an inflected adjective, return the name that the table of dishes has for its row.
@@ -417,9 +353,9 @@ class _MessageReader:
             return get_display_name("dish", phrase.values("dish"), self.language)
         return self.text[first.start : last.end]
 
-    def _allergens(self) -> list[str]:
+    def _list_avoided_allergens(self) -> list[str]:
         """Return the allergens to avoid: those of an allergy, and those that are excluded."""
-        allergens = [*self._allergies()]
+        allergens = [*self._list_allergies()]
         for phrase in self.phrases:
             allergens += phrase.values("without_allergens")  # "vegan" needs no negation
         for phrase in self.excluded:
@@ -433,9 +369,9 @@ class _MessageReader:
     def _states_purchase(self) -> bool:
         """Return whether the message says that wine was bought, without a dish or a question."""
         has_wish = not self.roles.isdisjoint({"wish", "question", "have"})
-        return "bought" in self.roles and not has_wish and not self._dishes()
+        return "bought" in self.roles and not has_wish and not self._read_dishes()
 
-    def _allergies(self) -> tuple[str, ...]:
+    def _list_allergies(self) -> tuple[str, ...]:
         """Return what somebody is said to be allergic to."""
         allergies: list[str] = []
         for phrase in self.allergens:
@@ -449,23 +385,23 @@ class _MessageReader:
         """
         or_words = load_grammar().or_words
         for phrase in self.phrases:
-            stem_before = self._stem(phrase.start - 1)
+            stem_before = self._get_stem(phrase.start - 1)
             if phrase.has_role("others") and stem_before not in or_words:
                 return True
         return False
 
-    def _position(self) -> int:
+    def _read_position(self) -> int:
         """Return the position of the shown wine that is meant, or 0.
 
         "Have you got one cheaper than the second?" asks for another wine.
         """
-        positions = self._values("position")
+        positions = self._list_values("position")
         is_about_others = "have" in self.roles and "show" not in self.roles
         if is_about_others or not positions:
             return 0
         return int(positions[0])
 
-    def _unknown_indices(self) -> list[int]:
+    def _find_unknown(self) -> list[int]:
         """Return the indices of the words that are neither in a table nor common."""
         common = common_words(self.language)
         prepositions = load_grammar().dish_prepositions
@@ -477,20 +413,20 @@ class _MessageReader:
                 unknown.append(index)
         return unknown
 
-    def _dishes_or_names(self, unknown: Iterable[int]) -> Iterator[str]:
+    def _list_dishes_or_names(self, unknown: Iterable[int]) -> Iterator[str]:
         """Yield unknown words that may be proper names or, after a preposition, dishes."""
         for index in unknown:
             if self._may_be_name(index) or self._may_be_dish(index):
                 yield self.tokens[index].written
 
     def _is_long(self, index: int) -> bool:
-        return len(self._stem(index)) >= MIN_UNKNOWN_LETTERS
+        return len(self._get_stem(index)) >= MIN_UNKNOWN_LETTERS
 
     def _may_be_dish(self, index: int) -> bool:
         """Return whether a word follows a preposition: "with okonomiyaki", "to a laksa"."""
         if not self._is_long(index):
             return False
-        words_before = (self._stem(index - 1), self._stem(index - 2))
+        words_before = (self._get_stem(index - 1), self._get_stem(index - 2))
         return not load_grammar().dish_prepositions.isdisjoint(words_before)
 
     def _may_be_name(self, index: int) -> bool:
@@ -498,11 +434,11 @@ class _MessageReader:
         if load_languages()[self.language].capitalises_nouns:
             return False
         token = self.tokens[index]
-        starts_sentence = index == 0 or self._stem(index - 1) in CLAUSE_ENDS
+        starts_sentence = index == 0 or self._get_stem(index - 1) in CLAUSE_ENDS
         is_shouted = token.written.isupper()
         return token.is_capitalised and not starts_sentence and not is_shouted
 
-    def _wine_name(self, request: Request) -> str:
+    def _find_wine_name(self, request: Request) -> str:
         """Return the longest run of capitalised unknown words if it may name a wine, or "".
 
         A message with a filter or a dish has no name, because it has something else to search for.
@@ -510,13 +446,13 @@ class _MessageReader:
         may_be_name = request.is_about_wine or len(self.tokens) <= MAX_NAME_TOKENS
         if not request.is_empty or not may_be_name:
             return ""
-        words = max(self._capitalised_runs(), key=len)
+        words = max(self._list_capitalised_runs(), key=len)
         # A single word must look like a name. It may have a capital because it begins the message.
         if len(words) == 1 and words[0] not in request.unknown_words:
             return ""
         return " ".join(words)
 
-    def _capitalised_runs(self) -> list[list[str]]:
+    def _list_capitalised_runs(self) -> list[list[str]]:
         """Return the runs of capitalised unknown words. Some are empty."""
         runs: list[list[str]] = [[]]
         for index, token in enumerate(self.tokens):
