@@ -68,7 +68,8 @@ def find_button(text: str) -> FollowUp | None:
     # First compare with the wording of the user's country, such as "Por quê?" in Brazil.
     for follow_up in BUTTONS:
         for name in (f"wish_{follow_up}", f"next_{follow_up}"):
-            if simplified == _simplify(translate(name)):
+            wording = translate(name)
+            if simplified == _simplify(wording):
                 return follow_up
     return _follow_ups_by_sentence().get(simplified)
 
@@ -79,13 +80,15 @@ def _follow_ups_by_sentence() -> Mapping[str, FollowUp]:
     for language in languages():
         for follow_up in BUTTONS:
             for name in (f"wish_{follow_up}", f"next_{follow_up}"):
-                by_sentence[_simplify(translate_into(language, name))] = follow_up
+                wording = translate_into(language, name)
+                by_sentence[_simplify(wording)] = follow_up
     return by_sentence
 
 
 def _simplify(text: str) -> str:
     """Return the words of a text without punctuation: "why ?" is the same as "Why?"."""
-    return " ".join(split_words(text[:MAX_SENTENCE_CHARS]))
+    beginning = text[:MAX_SENTENCE_CHARS]
+    return " ".join(split_words(beginning))
 
 
 def get_comparisons(request: Request) -> tuple[FollowUp, ...]:
@@ -113,10 +116,12 @@ def apply_follow_up(
             return _dearer(request, shown)
         case FollowUp.LIGHTER:
             bodies = [SAME_AS_LIGHTER.get(body, body) for body in bodies]
-            return _with_filter(request, "bodies", _lower_steps("bodies", bodies))
+            lighter = _lower_steps("bodies", bodies)
+            return _with_filter(request, "bodies", lighter)
         case FollowUp.FULLER:
             bodies = [SAME_AS_FULLER.get(body, body) for body in bodies]
-            return _with_filter(request, "bodies", _higher_steps("bodies", bodies))
+            fuller = _higher_steps("bodies", bodies)
+            return _with_filter(request, "bodies", fuller)
         case FollowUp.DRIER:
             drier = _lower_steps("sweetness", sweetness)
             return _with_filter(request, "sweetness", drier)
@@ -146,13 +151,12 @@ def _cheaper(request: Request, shown: Sequence[Wine]) -> Request:
     if cheapest is None:
         return request
     limit = max(round((cheapest.price or 0) - CENT, 2), 0)
-    own_limit = request.filters.get("max_price")
-    is_comparable = (
-        request.filters.get("currency", cheapest.currency) == cheapest.currency
-    )
-    if own_limit is not None and is_comparable:
+    filters = request.filters
+    own_limit = filters.get("max_price", limit)
+    if filters.get("currency", cheapest.currency) == cheapest.currency:
         limit = min(limit, own_limit)
-    return _with_prices(request, {"max_price": limit, "currency": cheapest.currency})
+    limits = {"max_price": limit, "currency": cheapest.currency}
+    return _with_prices(request, limits)
 
 
 def _dearer(request: Request, shown: Sequence[Wine]) -> Request:
@@ -175,7 +179,8 @@ def _with_prices(request: Request, limits: Mapping[str, object]) -> Request:
     filters = dict(request.filters)
     for name in (*PRICE_FIELDS, "order"):
         filters.pop(name, None)
-    return replace(request, filters={**filters, **limits})
+    filters.update(limits)
+    return replace(request, filters=filters)
 
 
 def _lower_steps(scale_name: str, shown: Sequence[str]) -> tuple[str, ...]:
@@ -183,7 +188,8 @@ def _lower_steps(scale_name: str, shown: Sequence[str]) -> tuple[str, ...]:
     scale = SCALES[scale_name]
     middle = len(scale) // 2
     lowest = min(map(scale.index, shown), default=middle)
-    return tuple(scale[:lowest] or scale[:1])
+    lower = scale[:lowest] or scale[:1]
+    return tuple(lower)
 
 
 def _higher_steps(scale_name: str, shown: Sequence[str]) -> tuple[str, ...]:
@@ -191,8 +197,10 @@ def _higher_steps(scale_name: str, shown: Sequence[str]) -> tuple[str, ...]:
     scale = SCALES[scale_name]
     middle = len(scale) // 2
     highest = max(map(scale.index, shown), default=middle)
-    return tuple(scale[highest + 1 :] or scale[-1:])
+    higher = scale[highest + 1 :] or scale[-1:]
+    return tuple(higher)
 
 
 def _with_filter(request: Request, name: str, values: Sequence[str]) -> Request:
-    return replace(request, filters={**request.filters, name: values})
+    filters = {**request.filters, name: values}
+    return replace(request, filters=filters)

@@ -207,7 +207,8 @@ def merge(before: Request, new: Request) -> Request:
             # "A Merlot after all" ends the exclusion of Merlot.
             wanted = new.values(field_name)
             remaining = [value for value in values if value not in wanted]
-            filters |= drop_empty({name: [*remaining, *new.values(name)]})
+            remaining += new.values(name)
+            filters |= drop_empty({name: remaining})
         elif not _is_replaced(name, new):
             filters |= _without_excluded(name, values, new)
     allergies = tuple(dict.fromkeys((*before.allergies, *new.allergies)))

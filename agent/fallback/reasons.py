@@ -32,11 +32,12 @@ def describe_fit(wine: Wine, request: Request) -> str:
     filters: dict[str, list[str]] = {}
     for field, values in wanted.items():
         met = [value for value in values if matches(wine, {field: (value,)})]
-        is_remarkable = field not in STRUCTURE_FIELDS or UNREMARKABLE not in met
-        if is_remarkable:
-            filters[field] = met
+        if field in STRUCTURE_FIELDS and UNREMARKABLE in met:
+            continue
+        filters[field] = met
     foods = find_suitable_foods(wine, request.dishes)
-    parts = [describe_request(Request(filters=filters)), name_foods(foods)]
+    met_wish = Request(filters=filters)
+    parts = [describe_request(met_wish), name_foods(foods)]
     if not request.filters.keys().isdisjoint(PRICE_FIELDS):
         parts.append(format_prices(wine))
     fit = " · ".join(filter(None, parts))

@@ -51,14 +51,16 @@ def build_wish_query(wish: Wish) -> WineQuery:
     hard_fields: tuple[str, ...] = ()
     if BODY_FOLLOW_UPS.intersection(wish.follow_ups):
         hard_fields = ("bodies",)
-    excluded_ids = wish.excluded_ids
     query = build_query(
-        wish.request, excluded_ids=excluded_ids, hard_fields=hard_fields
+        wish.request,
+        excluded_ids=wish.excluded_ids,
+        hard_fields=hard_fields,
     )
     if wish.request.is_empty:
         query = query.model_copy(update={"without_styles": UNUSUAL_STYLES})
     if FollowUp.LIKE in wish.follow_ups:
-        return query.model_copy(update={"like": wish.compared[0].id})
+        similar_to = wish.compared[0]
+        return query.model_copy(update={"like": similar_to.id})
     return query
 
 
@@ -78,7 +80,8 @@ async def search_wines(catalogue: Catalogue, wish: Wish, person: Person) -> Foun
     is_better = len(in_any_size.unmet_fields) < len(found.unmet_fields)
     if not in_any_size.wines or (found.wines and not is_better):
         return found
-    return replace(in_any_size, unmet_fields=(*in_any_size.unmet_fields, "offer"))
+    unmet = (*in_any_size.unmet_fields, "offer")
+    return replace(in_any_size, unmet_fields=unmet)
 
 
 async def _search_relaxed(
@@ -101,9 +104,11 @@ async def _search_relaxed(
             break
         used_fields = [name for name in fields if getattr(query, name)]
         hard_fields = [name for name in used_fields if name not in query.soft]
-        if hard_fields:
-            query = query.model_copy(update={"soft": (*query.soft, *hard_fields)})
-            found = await _search(catalogue, query, wish, person)
+        if not hard_fields:
+            continue
+        soft = (*query.soft, *hard_fields)
+        query = query.model_copy(update={"soft": soft})
+        found = await _search(catalogue, query, wish, person)
     if query.like:
         return replace(found, similar_to=wish.compared[0])
     return found
@@ -117,11 +122,11 @@ async def _search(
     wines = _select_wines(result.wines, wish.request, query, person)
     if not wines:
         return FoundWines()
-    unmet = _unmet_fields(wish.request, wines, result.unmet_filters)
+    unmet = _list_unmet_fields(wish.request, wines, result.unmet_filters)
     return FoundWines(wines=wines, unmet_fields=unmet)
 
 
-def _unmet_fields(
+def _list_unmet_fields(
     request: Request, wines: Sequence[Wine], unmet_filters: Mapping[str, Sequence[str]]
 ) -> tuple[str, ...]:
     """Return the requested fields that none of the best wines meets."""
@@ -130,7 +135,8 @@ def _unmet_fields(
     for wine in wines[:BEST_WINES]:
         unmet = unmet_filters.get(wine.id, ())
         unmet_by_all.intersection_update(unmet)
-        suits_dishes = suits_dishes or _suits_dishes(request, unmet)
+        if _suits_dishes(request, unmet):
+            suits_dishes = True
     fields = [name for name in request.inclusions if name in unmet_by_all]
     if not suits_dishes:
         fields.append("foods")
@@ -157,14 +163,16 @@ def _select_wines(
     there are no others. A person who must not drink is shown those of the requested kind, if there
     are any.
     """
-    tastes = request.values("without_text")
-    unwanted = {"text": tuple(taste for taste in tastes if taste != OAKY)}
+    excluded_tastes = request.values("without_text")
+    # The query has excluded oak already.
+    tastes = tuple(taste for taste in excluded_tastes if taste != OAKY)
+    unwanted = {"text": tastes}
     wines: list[Wine] = []
     for wine in found:
         if _has_name(wine, request.name) and not matches(wine, unwanted):
             wines.append(wine)
     if person.safety.forbids_alcohol:
-        preferred = _of_kind(wines, request)
+        preferred = _select_kind(wines, request)
     elif Style.ALCOHOL_FREE in query.styles or person.safety.prefers_alcohol_free:
         preferred = wines
     else:
@@ -172,10 +180,11 @@ def _select_wines(
     return tuple(preferred or wines)
 
 
-def _of_kind(wines: Sequence[Wine], request: Request) -> list[Wine]:
+def _select_kind(wines: Sequence[Wine], request: Request) -> list[Wine]:
     """Return the wines of a requested style or colour, such as red wines without alcohol."""
     kinds = (*request.values("styles"), *request.values("colours"))
-    return [wine for wine in wines if matches(wine, {"styles": kinds})]
+    filters = {"styles": kinds}
+    return [wine for wine in wines if matches(wine, filters)]
 
 
 def _has_name(wine: Wine, name: str) -> bool:

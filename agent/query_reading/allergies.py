@@ -74,7 +74,9 @@ class AllergyReader:
             is_taken = before[:1] == found[-1:]
             if is_taken or not self._is_right_before(allergy, before):
                 named = self._find_beside(allergy, after)
-            found += named or self._find_beside(allergy, before)
+            if not named:
+                named = self._find_beside(allergy, before)
+            found += named
         return found
 
     def _find_beside(
@@ -114,7 +116,8 @@ class AllergyReader:
 
     def _is_introduced_as_dish(self, phrase: Phrase) -> bool:
         """Return whether one of the two words before a phrase introduces it as a dish."""
-        words_before = self.tokens[max(0, phrase.start - 2) : phrase.start]
+        first = max(0, phrase.start - 2)
+        words_before = self.tokens[first : phrase.start]
         prepositions = load_grammar().food_prepositions
         return any(token.stem in prepositions for token in words_before)
 

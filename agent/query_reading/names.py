@@ -26,7 +26,9 @@ def load_display_names() -> Mapping[tuple[str, str], Names]:
             continue
         for field, values in row.meanings.items():
             for language, phrases in row.phrases.items():
-                names_of_field = names.setdefault((field, language), {})
+                key = (field, language)
+                names_of_field = names.setdefault(key, {})
+                # If several rows mean the same, the first one has the name.
                 names_of_field.setdefault(values, phrases[0])
     return names
 
@@ -35,13 +37,14 @@ def get_display_name(field: str, values: Sequence[str], language: str) -> str:
     """Return the name of a combination of values in a language, or "" if it has no name."""
     key = tuple(map(str, values))
     for code in (language, ANY_LANGUAGE, ENGLISH):
-        name = _names_of(field, code).get(key)
+        names = _get_names(field, code)
+        name = names.get(key)
         if name:
             return name_in_country(name, language)
     return ""
 
 
-def _names_of(field: str, language: str) -> Names:
+def _get_names(field: str, language: str) -> Names:
     """Return the names of the values of a field in a language, which may be none."""
     return load_display_names().get((field, language), {})
 
@@ -57,15 +60,16 @@ def name_in_country(name: str, language: str) -> str:
 
 def get_food_name(food: str, language: str) -> str:
     """Return the name of a food of the catalogue in a language, or else in English."""
-    name = get_display_name("dish", _list_dishes_of(food), language)
+    row = _find_row_of(food)
+    name = get_display_name("dish", row, language)
     return name or food.replace("_", " ")
 
 
 @cache
-def _list_dishes_of(food: str) -> tuple[str, ...]:
-    """Return the index of the first dish that is only this food, or nothing if there is none.
+def _find_row_of(food: str) -> tuple[str, ...]:
+    """Return the index of the first dish that is only this food, or () if there is none.
 
-    The index is a text in a tuple, as in the meanings of phrases.
+    The index is a text in a tuple, as in the meanings of phrases: ("12",).
     """
     for index, dish in enumerate(load_dishes()):
         if dish.foods == (food,):
@@ -78,8 +82,9 @@ def get_grape_name(grape: str, language: str) -> str:
 
     Most grapes have the same name everywhere. Some languages write them small: "pinot noir".
     """
-    name = _names_of("grapes", language).get((grape,), grape)
-    name = name_in_country(name, language)
+    names = _get_names("grapes", language)
+    usual_name = names.get((grape,), grape)
+    name = name_in_country(usual_name, language)
     words = load_language_words().get(language)
     if words is not None and words.writes_grapes_small:
         return _write_small(name)
@@ -89,12 +94,16 @@ def get_grape_name(grape: str, language: str) -> str:
 def _write_small(name: str) -> str:
     """Return the name of a grape in small letters, but for a place: "melon de Bourgogne"."""
     written: list[str] = []
+    is_in_place = False
     for word in name.split():
         if word[0].islower():
             # "de" or "d'Avola" begins the name of a place.
-            break
-        written.append(word.lower())
-    return " ".join([*written, *name.split()[len(written) :]])
+            is_in_place = True
+        if is_in_place:
+            written.append(word)
+        else:
+            written.append(word.lower())
+    return " ".join(written)
 
 
 def get_region_name(region: str, language: str) -> str:
@@ -104,7 +113,7 @@ def get_region_name(region: str, language: str) -> str:
     """
     if language == ENGLISH:
         return region
-    names = _names_of("regions", language)
+    names = _get_names("regions", language)
     short_name = region
     for landscape in LANDSCAPES:
         short_name = short_name.removesuffix(landscape)

@@ -1,6 +1,6 @@
 """Read what a message says of the user's own bottles: "how many of my Barolos are ready?"."""
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -48,13 +48,13 @@ class OwnBottlesReader:
         is_about_bottles = not words.isdisjoint(ASKED_OF_BOTTLES)
         if self.is_question and not is_about_bottles:
             possessives.discard(MY)  # "how do I store my wine?"
-        neighbours = self._list_neighbours(possessives)
+        neighbours = self._list_neighbours(frozenset(possessives))
         is_beside_wine = any(map(self._is_of_wine, neighbours))
         if is_about_bottles or is_beside_wine:
             words.add("own")
         return frozenset(words - POSSESSIVES)
 
-    def _list_neighbours(self, cellar_values: Set[str]) -> Iterator[int]:
+    def _list_neighbours(self, cellar_values: frozenset[str]) -> Iterator[int]:
         """Yield the indices of the nearest words beside some phrases that are not common words.
 
         The phrases are those with one of `cellar_values` in the field "cellar", such as "my".

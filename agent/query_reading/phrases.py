@@ -83,7 +83,9 @@ class Phrase:
 def is_foreign_phrase(stems: Sequence[str], language: str) -> bool:
     """Return whether the phrase with these stems belongs to other languages only."""
     by_language = load_lexicon().get(tuple(stems), {})
-    return bool(by_language) and by_language.keys().isdisjoint({language, ANY_LANGUAGE})
+    if not by_language:
+        return False
+    return language not in by_language and ANY_LANGUAGE not in by_language
 
 
 def stems_between(tokens: Sequence[Token], first: Phrase, second: Phrase) -> list[str]:
@@ -104,13 +106,16 @@ def find_phrases(tokens: Sequence[Token], language: str) -> list[Phrase]:
     """Return the known phrases of a message from left to right, without overlaps."""
     known = _load_known_phrases(language)
     phrases: list[Phrase] = []
-    for index, key in _match_phrases(tokens, known):
+    has_compounds = load_languages()[language].has_compounds
+    for start, key in _match_phrases(tokens, known):
         if key:
-            phrases.append(Phrase(index, index + len(key), known[key]))
-        elif load_languages()[language].has_compounds:
-            meanings = _find_compound_meanings(tokens[index].stem)
+            end = start + len(key)
+            phrases.append(Phrase(start, end, known[key]))
+        elif has_compounds:
+            meanings = _find_compound_meanings(tokens[start].stem)
             if meanings:
-                phrases.append(Phrase(index, index + 1, meanings, is_compound=True))
+                phrase = Phrase(start, start + 1, meanings, is_compound=True)
+                phrases.append(phrase)
     return phrases
 
 
@@ -149,7 +154,8 @@ def _score_languages(text: str, tokens: Sequence[Token]) -> dict[str, float]:
     for start, key in _match_phrases(tokens, lexicon):
         if sum(map(len, key)) < MIN_FOREIGN_LETTERS:
             continue
-        weight = _count_uncommon(tokens[start : start + len(key)])
+        end = start + len(key)
+        weight = _count_uncommon(tokens[start:end])
         # A phrase of several languages counts for each of them in part.
         languages = scores.keys() & lexicon[key].keys()
         for language in languages:
@@ -194,7 +200,9 @@ def _load_longest_phrases() -> Mapping[str, int]:
     """Return the length in words of the longest phrase that begins with each stem."""
     longest: dict[str, int] = {}
     for key in load_lexicon():
-        longest[key[0]] = max(len(key), longest.get(key[0], 0))
+        first_stem = key[0]
+        known_length = longest.get(first_stem, 0)
+        longest[first_stem] = max(len(key), known_length)
     return longest
 
 
@@ -220,11 +228,14 @@ def _find_compound_meanings(word: str) -> Meanings:
     parts = _load_compound_parts()
     last_start = len(word) - MIN_PART_LETTERS
     for start in range(MIN_REST_CHARS, last_start + 1):
-        if word[start:] in parts:
-            return parts[word[start:]]
-    for end in range(len(word) - MIN_REST_CHARS, MIN_PART_LETTERS - 1, -1):
-        if word[:end] in parts:
-            return parts[word[:end]]
+        ending = word[start:]
+        if ending in parts:
+            return parts[ending]
+    longest = len(word) - MIN_REST_CHARS
+    for length in range(longest, MIN_PART_LETTERS - 1, -1):
+        beginning = word[:length]
+        if beginning in parts:
+            return parts[beginning]
     return {}
 
 
@@ -237,11 +248,15 @@ def _load_compound_parts() -> Mapping[str, Meanings]:
         if language.has_compounds:
             languages.append(code)
     for key, by_language in load_lexicon().items():
-        if len(key) > 1 or len(key[0]) < MIN_PART_LETTERS:
+        word = key[0]
+        if len(key) > 1 or len(word) < MIN_PART_LETTERS:
             continue
         for code in languages:
             meanings = by_language.get(code, {})
-            fields = [field for field in COMPOUND_FIELDS if field in meanings]
-            if fields:
-                parts.setdefault(key[0], {field: meanings[field] for field in fields})
+            of_compounds: dict[str, tuple[str, ...]] = {}
+            for field in COMPOUND_FIELDS:
+                if field in meanings:
+                    of_compounds[field] = meanings[field]
+            if of_compounds:
+                parts.setdefault(word, of_compounds)
     return parts

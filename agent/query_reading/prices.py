@@ -195,14 +195,14 @@ def _find_limit(phrase: Phrase, ending: str) -> str:
 
 def _price_filters(parts: Sequence[PricePart]) -> dict[str, Any]:
     """Return the filters of one or two amounts, or no filters if they do not seem to be prices."""
-    low, *higher = sorted(part.number for part in parts if part.symbol == "N")
+    amounts = [part.number for part in parts if part.symbol == "N"]
+    low, *higher = sorted(amounts)
     currency = ""
     limit = ""
     for part in parts:
         currency = currency or part.currency
-        limit = (
-            part.limit or limit
-        )  # of several limits, the last one counts: "around 120 at most"
+        # Of several limits, the last one counts: "around 120 at most".
+        limit = part.limit or limit
     if not currency:
         if not limit or not _may_be_price(parts):
             return {}
@@ -239,7 +239,8 @@ def _limits(low: float, higher: Sequence[float], limit: str) -> dict[str, Any]:
     if limit == "about":
         lower, upper = APPROXIMATE_FACTORS
         min_price = round(low * lower, 2)
-        return {"min_price": min_price, "max_price": round(low * upper, 2)}
+        max_price = round(low * upper, 2)
+        return {"min_price": min_price, "max_price": max_price}
     if limit == "min":
         return {"min_price": low}
     return {"max_price": low}
@@ -255,11 +256,14 @@ def with_gift_price(filters: Mapping[str, Any]) -> dict[str, Any]:
     if "max_price" not in filters:
         return {**filters, "min_price": MIN_GIFT_PRICE, "currency": MIN_GIFT_CURRENCY}
     lower, _ = APPROXIMATE_FACTORS
-    return {**filters, "min_price": round(filters["max_price"] * lower, 2)}
+    min_price = round(filters["max_price"] * lower, 2)
+    return {**filters, "min_price": min_price}
 
 
 def find_approximate_price(low: float, high: float) -> float | None:
     """Return the price that has these limits after "about", or None if no price has them."""
     lower, upper = APPROXIMATE_FACTORS
     price = round(high / upper, 2)
-    return price if round(price * lower, 2) == low else None
+    if round(price * lower, 2) != low:
+        return None
+    return price

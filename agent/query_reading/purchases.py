@@ -15,9 +15,7 @@ NAME_FIELDS: Final = frozenset({"grapes", "regions"})
 """The fields of phrases that are names of wines."""
 SAID_AROUND: Final = ("bought", "wine", "ordinary", "small_talk", "other_unit")
 """The roles of phrases that are no part of a name: "I bought", "bottles", "today"."""
-NAME_LINKS: Final = frozenset(
-    ("d", "da", "de", "del", "della", "des", "di", "du", "l", "la", "le", "les", "von")
-)
+NAME_LINKS: Final = frozenset("d da de del della des di du l la le les von".split())
 """The small words within names: "Château de la Tour"."""
 
 

@@ -231,7 +231,7 @@ class _MessageReader:
             unknown_words=dishes_or_names[:MAX_VALUES],
             unknown_count=len(long_words),
             is_about_wine=not self.roles.isdisjoint({"wine", "wish"}),
-            unread_words=tuple(self.tokens[index].written for index in unknown),
+            unread_words=tuple(self._get_words(unknown)),
             cellar_words=own_bottles.read_cellar_words(),
             owned_words=tuple(own_bottles.list_owned_words(unknown)),
             position=self._read_position(),
@@ -270,6 +270,10 @@ class _MessageReader:
             values += phrase.values(field)
         return list(dict.fromkeys(values))
 
+    def _get_words(self, indices: Iterable[int]) -> list[str]:
+        """Return the words at these indices, as they are written."""
+        return [self.tokens[index].written for index in indices]
+
     def _get_stem(self, index: int) -> str:
         """Return the stem of a token, or an empty string outside of the message."""
         if not 0 <= index < len(self.tokens):
@@ -301,16 +305,19 @@ class _MessageReader:
         styles = included["styles"]
         has_style_of_any_colour = not STYLES_OF_ANY_COLOUR.isdisjoint(styles)
         for phrase in self.included:
+            colours = phrase.values("colour")
             is_alternative = self._stands_beside_or(phrase) and not is_alcohol_free
             if is_alternative or not has_style_of_any_colour:
-                styles += phrase.values("colour")
+                styles += colours
             else:
-                included["colours"] += phrase.values("colour")
+                included["colours"] += colours
         return included
 
     def _stands_beside_or(self, phrase: Phrase) -> bool:
-        neighbours = (self._get_stem(phrase.start - 1), self._get_stem(phrase.end))
-        return not load_grammar().or_words.isdisjoint(neighbours)
+        stem_before = self._get_stem(phrase.start - 1)
+        stem_after = self._get_stem(phrase.end)
+        or_words = load_grammar().or_words
+        return stem_before in or_words or stem_after in or_words
 
     def _list_excluded(self) -> dict[str, list[str]]:
         """Return the excluded values of each list field. Many fields have none."""
@@ -334,11 +341,16 @@ class _MessageReader:
             row_numbers = phrase.values("dish")
             if not row_numbers or phrase in self.allergens:
                 continue
-            dish = load_dishes()[int(row_numbers[0])]
-            dishes = sides if dish.is_side else mains
-            dishes[self._get_dish_name(phrase)] = dish
-        chosen = list((mains or sides).items())
-        return dict(chosen[:MAX_VALUES])
+            row_number = int(row_numbers[0])
+            dish = load_dishes()[row_number]
+            name = self._get_dish_name(phrase)
+            if dish.is_side:
+                sides[name] = dish
+            else:
+                mains[name] = dish
+        dishes = mains or sides
+        first_dishes = list(dishes.items())[:MAX_VALUES]
+        return dict(first_dishes)
 
     def _get_dish_name(self, phrase: Phrase) -> str:
         """Return the name of a dish as the message writes it.
@@ -355,7 +367,7 @@ class _MessageReader:
 
     def _list_avoided_allergens(self) -> list[str]:
         """Return the allergens to avoid: those of an allergy, and those that are excluded."""
-        allergens = [*self._list_allergies()]
+        allergens = list(self._list_allergies())
         for phrase in self.phrases:
             allergens += phrase.values("without_allergens")  # "vegan" needs no negation
         for phrase in self.excluded:
@@ -368,8 +380,10 @@ class _MessageReader:
 
     def _states_purchase(self) -> bool:
         """Return whether the message says that wine was bought, without a dish or a question."""
-        has_wish = not self.roles.isdisjoint({"wish", "question", "have"})
-        return "bought" in self.roles and not has_wish and not self._read_dishes()
+        if "bought" not in self.roles:
+            return False
+        asks = not self.roles.isdisjoint({"wish", "question", "have"})
+        return not asks and not self._read_dishes()
 
     def _list_allergies(self) -> tuple[str, ...]:
         """Return what somebody is said to be allergic to."""
@@ -426,8 +440,10 @@ class _MessageReader:
         """Return whether a word follows a preposition: "with okonomiyaki", "to a laksa"."""
         if not self._is_long(index):
             return False
-        words_before = (self._get_stem(index - 1), self._get_stem(index - 2))
-        return not load_grammar().dish_prepositions.isdisjoint(words_before)
+        prepositions = load_grammar().dish_prepositions
+        follows_preposition = self._get_stem(index - 1) in prepositions
+        # An article may stand between: "to a laksa".
+        return follows_preposition or self._get_stem(index - 2) in prepositions
 
     def _may_be_name(self, index: int) -> bool:
         """Return whether a word seems to have a capital letter because it is a name."""

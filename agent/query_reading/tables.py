@@ -102,7 +102,8 @@ def load_lexicon() -> Mapping[PhraseKey, Mapping[str, Meanings]]:
     for row in load_rows():
         for language, phrases in row.phrases.items():
             for phrase in phrases:
-                by_language = lexicon.setdefault(_phrase_key(phrase), {})
+                key = _make_key(phrase)
+                by_language = lexicon.setdefault(key, {})
                 meanings = by_language.setdefault(language, {})
                 _add_meanings(meanings, row.meanings)
     return lexicon
@@ -113,13 +114,13 @@ def _add_meanings(meanings: dict[str, tuple[str, ...]], new: Meanings) -> None:
 
     Its roles are added, and its other values replaced.
     """
-    roles = meanings.get("role", ()) + new.get("role", ())
+    earlier_roles = meanings.get("role", ())
     meanings.update(new)
-    if roles:
-        meanings["role"] = roles
+    if earlier_roles:
+        meanings["role"] = earlier_roles + new.get("role", ())
 
 
-def _phrase_key(phrase: str) -> PhraseKey:
+def _make_key(phrase: str) -> PhraseKey:
     """Return the key of a phrase. Punctuation is part of it only if the phrase has no words."""
     tokens = tokenize(phrase)
     words = [token for token in tokens if token.is_alphanumeric]
@@ -128,45 +129,49 @@ def _phrase_key(phrase: str) -> PhraseKey:
 
 
 def _dish_rows() -> Iterator[TableRow]:
-    phrases = _phrases_by_language("dishes")
+    phrases_by_language = _load_phrases("dishes")
     for index, (name, row) in enumerate(_load_table("dishes").items()):
-        yield TableRow({"dish": (str(index),)}, _phrases_of(name, row, phrases))
+        meanings = {"dish": (str(index),)}
+        phrases = _list_phrases_of(name, row, phrases_by_language)
+        yield TableRow(meanings, phrases)
 
 
 def _word_rows() -> Iterator[TableRow]:
     for table in ("words", "places"):
-        phrases = _phrases_by_language(table)
+        phrases_by_language = _load_phrases(table)
         for name, row in _load_table(table).items():
             meanings = {field: tuple(values) for field, values in row.items()}
             meanings.pop(ANY_LANGUAGE, None)
-            yield TableRow(meanings, _phrases_of(name, row, phrases))
+            phrases = _list_phrases_of(name, row, phrases_by_language)
+            yield TableRow(meanings, phrases)
 
 
 def _grape_rows() -> Iterator[TableRow]:
-    phrases = _phrases_by_language("grapes")
-    for name, row in _rows_of("grapes").items():
-        names = _phrases_of(name, row, phrases)
+    names_by_language = _load_phrases("grapes")
+    for grape, row in _load_table_rows("grapes").items():
+        names = _list_phrases_of(grape, row, names_by_language)
         other_names = names.pop(ANY_LANGUAGE, ())
-        names[ANY_LANGUAGE] = (name, *other_names)
-        yield TableRow({"grapes": (name,)}, names)
+        names[ANY_LANGUAGE] = (grape, *other_names)
+        meanings = {"grapes": (grape,)}
+        yield TableRow(meanings, names)
 
 
-def _phrases_by_language(table: str) -> dict[str, Mapping[str, str]]:
+def _load_phrases(table: str) -> dict[str, Mapping[str, str]]:
     """Return the phrases of each language for the rows of a table, by the names of the rows."""
     by_language: dict[str, Mapping[str, str]] = {}
     for code, words in load_language_words().items():
         phrases: Mapping[str, str] = getattr(words, table)
-        unknown = phrases.keys() - _rows_of(table).keys()
-        if unknown:
-            rows = ", ".join(sorted(unknown))
+        unknown_rows = phrases.keys() - _load_table_rows(table).keys()
+        if unknown_rows:
+            names = ", ".join(sorted(unknown_rows))
             raise ValueError(
-                f"{code}/{WORDS_FILE}: data/{table}.toml has no row {rows}"
+                f"{code}/{WORDS_FILE}: data/{table}.toml has no row {names}"
             )
         by_language[code] = phrases
     return by_language
 
 
-def _phrases_of(
+def _list_phrases_of(
     name: str,
     row: Mapping[str, Any],
     phrases_by_language: Mapping[str, Mapping[str, str]],
@@ -194,7 +199,7 @@ def _split_phrases(text: str) -> tuple[str, ...]:
     return tuple(phrases)
 
 
-def _rows_of(table: str) -> Mapping[str, Any]:
+def _load_table_rows(table: str) -> Mapping[str, Any]:
     """Return the rows of a table by name."""
     rows = _load_table(table)
     if table == "grapes":
