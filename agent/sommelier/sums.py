@@ -6,6 +6,7 @@ takes its place where the bottles of each wine are counted.
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Final
 
 ROUNDING_MARGIN: Final = 0.5001
@@ -19,7 +20,9 @@ MAX_ITEMS: Final = 6
 MAX_HALF_SUMS: Final = 1_000
 """The most sums that are computed for each half of the items, so that a check stays short."""
 PACK_SIZES: Final = (6, 12)
+"""The counts of bottles in a case, by which a price may be multiplied though nobody names them."""
 MAX_COMPARED_PRICES: Final = 40
+"""The most prices that are compared with each other, so that a check stays short."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +57,7 @@ class Sums:
         self._amounts = amounts
         items = amounts.items
         lines = amounts.lines
-        self._totals = [sum(added) for added in (items, lines) if added]
+        self._totals = [sum(prices) for prices in (items, lines) if prices]
         prices = amounts.prices[:MAX_COMPARED_PRICES]
         counts = {*amounts.counts, *amounts.people, *PACK_SIZES}
         # The guest may have named a price for each bottle: "six bottles at 20 euros".
@@ -97,9 +100,9 @@ class Sums:
         for named in self._amounts.named:
             if _is_near(value, _subtract([named], self._totals), margin):
                 return True
-            if self._is_sum(named - value, CENT_MARGIN):  # so much remains
-                return True
-            if self._is_sum(named + value, CENT_MARGIN):  # so much is missing
+            remains = self._is_sum(named - value, CENT_MARGIN)
+            is_missing = self._is_sum(named + value, CENT_MARGIN)
+            if remains or is_missing:
                 return True
         return False
 
@@ -137,14 +140,9 @@ class BasketSums:
         self._amounts = amounts
         total = sum(amounts.lines)
         self._total = total
-        changed_totals: set[float] = set()
-        for line, price in zip(amounts.lines, amounts.line_prices, strict=True):
-            others = total - line
-            changed_totals.update(
-                others + price * count for count in amounts.stated_counts
-            )
         parts = _add_up(amounts.lines[:MAX_ITEMS], (0, 1))
-        self._whole = {total, *changed_totals}
+        self._whole = {total, *self._list_changed_totals()}
+        """The total, and those with another count of one wine."""
         self._totals = {*parts, *self._whole} - {0.0}
         stated = _multiply(amounts.items, amounts.stated_counts)
         self._payable = self._totals | stated
@@ -154,6 +152,16 @@ class BasketSums:
         known = {*amounts.prices, *self._payable, *one_of_each, *multiples}
         self._known = known - {0.0}
         self._price_differences = _subtract(amounts.items, amounts.items)
+
+    def _list_changed_totals(self) -> set[float]:
+        """Return the total with each stated count in place of that of one wine."""
+        amounts = self._amounts
+        totals: set[float] = set()
+        for line, price in zip(amounts.lines, amounts.line_prices, strict=True):
+            other_lines = self._total - line
+            for count in amounts.stated_counts:
+                totals.add(other_lines + count * price)
+        return totals
 
     def allow(self, value: float) -> bool:
         """Return whether an amount follows from the prices and the bottles."""
@@ -197,16 +205,18 @@ class BasketSums:
         """
         if _is_near(value - self._total, self._amounts.named, margin):
             return True
-        return any(
-            _is_near(value - fee, self._payable, margin) for fee in self._amounts.fees
-        )
+        for fee in self._amounts.fees:
+            if _is_near(value - fee, self._payable, margin):
+                return True
+        return False
 
     def _is_share(self, value: float, margin: float) -> bool:
         """Return whether `value` is what each of the people pays."""
-        people = [count for count in self._amounts.people if count > 1]
-        return any(
-            _is_near(value * count, self._totals, margin * count) for count in people
-        )
+        for count in self._amounts.people:
+            shared = value * count
+            if count > 1 and _is_near(shared, self._totals, margin * count):
+                return True
+        return False
 
 
 def _margin_of(value: float, amounts: KnownAmounts) -> float:
@@ -220,16 +230,20 @@ def _margin_of(value: float, amounts: KnownAmounts) -> float:
 
 
 def _is_near(value: float, amounts: Iterable[float], margin: float) -> bool:
+    """Return whether a value is within a margin of one of the amounts."""
     return any(abs(value - amount) <= margin for amount in amounts)
 
 
-def _multiply(amounts: Iterable[float], counts: Collection[float]) -> set[float]:
-    return {amount * count for amount in amounts for count in counts}
+def _multiply(amounts: Iterable[float], counts: Iterable[float]) -> set[float]:
+    """Return each amount multiplied by each count."""
+    pairs = product(amounts, counts)
+    return {amount * count for amount, count in pairs}
 
 
-def _subtract(amounts: Iterable[float], others: Collection[float]) -> set[float]:
-    """Return the differences between an amount and another one, whichever is more."""
-    return {abs(amount - other) for amount in amounts for other in others}
+def _subtract(amounts: Iterable[float], others: Iterable[float]) -> set[float]:
+    """Return the differences between each amount and each other one, whichever is more."""
+    pairs = product(amounts, others)
+    return {abs(amount - other) for amount, other in pairs}
 
 
 def _add_up_halves(
@@ -252,5 +266,6 @@ def _add_up(items: Sequence[float], factors: Sequence[float]) -> list[float]:
     """Return the sums of the items, each multiplied by any of the factors, in ascending order."""
     sums = {0.0}
     for item in items:
-        sums = {total + count * item for total in sums for count in factors}
+        multiples = [factor * item for factor in factors]
+        sums = {total + multiple for total, multiple in product(sums, multiples)}
     return sorted(sums)

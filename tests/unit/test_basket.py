@@ -50,7 +50,7 @@ def test_code_writes_what_the_bottles_cost_and_what_remains() -> None:
     text = shown(answer, evidence("four bottles for 100 euros"))
     assert "3 × €16.50 = €49.50" in text
     assert "1 × €22 = €22" in text
-    assert "Together: 4 bottles, €71.50. €28.50 of your €100 remain." in text
+    assert "Together: 4 bottles, €71.50. That leaves €28.50 of your €100." in text
     german = shown(answer, evidence("vier Flaschen für 100 Euro"), "de")
     assert "3 × 16,50 € = 49,50 €" in german
     assert "Zusammen: 4 Flaschen, 71,50 €. Von Ihren 100 € bleiben 28,50 €." in german
@@ -67,7 +67,7 @@ def test_a_budget_may_be_exceeded_or_in_another_currency_and_must_be_the_guests(
     assert "your" not in shown(basket(3, 1, budget=500), evidence("65 euros"))
     text = shown(basket(3, 1, budget=400), evidence("za 400 zł"))
     assert "€71.50 (≈ PLN 304)" in text
-    assert "PLN 95.74 of your PLN 400 remain" in text
+    assert "That leaves PLN 95.74 of your PLN 400." in text
 
 
 def test_other_sizes_are_counted_at_their_own_price() -> None:
