@@ -23,7 +23,8 @@ from agent.engine.errors import clip_quote
 from agent.language import begins_with_pronoun
 from agent.sommelier.attachment import LIST_ID_PREFIX, AnyWine
 from agent.sommelier.basket import has_size, list_basket
-from agent.sommelier.claims import FREE_OF, SHOP_TOPICS, find_unfounded_claims
+from agent.sommelier.claim_phrases import FREE_OF
+from agent.sommelier.claims import SHOP_TOPICS, find_unfounded_claims
 from agent.sommelier.grounding import (
     FigureChecker,
     Grounds,

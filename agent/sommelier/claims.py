@@ -6,31 +6,30 @@ claim in other words than those of the table is not found. Counts of bottles are
 languages, by `bottles` of each.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from agent.documents.citations import remove_citations
 from agent.documents.shop import find_shop_topics
-from agent.i18n import current_language
-from agent.languages import Claims, load_languages
 from agent.numerals import find_numbers, parse_number, replace_number_words
-from agent.query_reading.phrases import detect_language
-from agent.query_reading.tables import load_rows
 from agent.sommelier.attachment import AnyWine
+from agent.sommelier.claim_phrases import (
+    FREE_OF,
+    ClaimPhrases,
+    WordedText,
+    detect_claim_phrases,
+    fold_words,
+    load_bottle_counts,
+    load_claim_phrases,
+)
 from agent.sommelier.grounding import Grounds
 from agent.sommelier.sums import PACK_SIZES
 from agent.sommelier.vocabulary import Allergen
-from agent.text import Match, Pattern, fold, pattern, split_words
+from agent.text import pattern
 
-ANY_ENDING: Final = "*"
-GAP: Final = "..."
-FEW_WORDS: Final = r"(?: \w+){0,5}?"
 OF_WINES: Final = ("stock", "vegan", "certified", "half", "magnum")
 SHOP_TOPICS: Final = {"delivery": "delivery", "opening": "hours", "reservation": ""}
 """The kinds of claims about the shop, each with the topic of the passages that may support it."""
-FREE_OF: Final = {f"free of {name}": name for name in Allergen}
 KINDS: Final = (*FREE_OF, *OF_WINES, *SHOP_TOPICS, "safe")
 """The kinds of claims. Those that are not in `FREE_OF` are called as in the tables."""
 CLAUSE_END: Final = pattern(r"[,;:()–—] ?(?:\D|\z)")
@@ -38,8 +37,6 @@ CLAUSE_END: Final = pattern(r"[,;:()–—] ?(?:\D|\z)")
 ALLERGY: Final = pattern(r" \w*(?:allerg|alerg|intoler)\w* ")
 """A word for an allergy in any language, folded: "Eiallergie", "alérgico"."""
 WITHOUT_FISH: Final = tuple(name for name in Allergen if name is not Allergen.FISH)
-WORD: Final = pattern(r"[\p{L}\p{N}\p{M}]+")
-OPENING_MARKS: Final = "([\"'„“«"
 ADVISED_COUNTS: Final = frozenset({1, 2, 3, *PACK_SIZES})
 """The counts of bottles that a sentence may name without a source: "take two bottles"."""
 
@@ -55,7 +52,7 @@ def find_unfounded_claims(sentence: str, grounds: Grounds) -> list[Claim]:
     """Return the claims of a sentence that no source supports."""
     text = remove_citations(sentence)
     unfounded = _find_unfounded_counts(text, grounds)
-    phrases = _find_phrases(text)
+    phrases = detect_claim_phrases(text)
     if phrases is None or phrases.has("unsure", text):
         return unfounded
     clauses = _list_sure_clauses(text, phrases)
@@ -67,12 +64,12 @@ def find_unfounded_claims(sentence: str, grounds: Grounds) -> list[Claim]:
     return unfounded
 
 
-def _find_claims(text: str, phrases: "_ClaimPhrases") -> Iterator[Claim]:
+def _find_claims(text: str, phrases: ClaimPhrases) -> Iterator[Claim]:
     """Yield the claims of a text. With a negation, they are that a wine lacks something.
 
     "It contains no egg" is a claim, and "it is not in stock" is none.
     """
-    words = _Words(text)
+    words = WordedText(text)
     kinds: Iterable[str] = KINDS
     if phrases.has("negations", text):
         kinds = FREE_OF
@@ -82,14 +79,14 @@ def _find_claims(text: str, phrases: "_ClaimPhrases") -> Iterator[Claim]:
             yield Claim(kind, words.quote(match))
 
 
-def _list_sure_clauses(text: str, phrases: "_ClaimPhrases") -> list[str]:
+def _list_sure_clauses(text: str, phrases: ClaimPhrases) -> list[str]:
     """Return the clauses of a text, each up to a word of a condition or doubt.
 
     "If you want a magnum" claims nothing, and "we have magnums if you like" does.
     """
     sure: list[str] = []
     for clause in _split_clauses(text):
-        words = _Words(clause)
+        words = WordedText(clause)
         doubt = phrases.by_kind["doubts"].search(words.folded)
         if doubt is None:
             sure.append(clause)
@@ -108,14 +105,14 @@ def _split_clauses(text: str) -> list[str]:
 
 
 def _is_about_avoided_allergens(
-    text: str, grounds: Grounds, phrases: "_ClaimPhrases"
+    text: str, grounds: Grounds, phrases: ClaimPhrases
 ) -> bool:
     """Return whether a text is about an allergy or allergens of the guest, and what is not known.
 
     "Milk is never used, so serve it without worry" names the allergen. The guest may have named it
     in a message, or earlier. What is known is that the wines lack it.
     """
-    words = _fold_words(text)
+    words = fold_words(text)
     named = [name for name in Allergen if phrases.names[name].search(words)]
     is_about_avoided = not _list_avoided(grounds).isdisjoint(named)
     if not is_about_avoided and not ALLERGY.search(words):
@@ -131,10 +128,10 @@ def _list_avoided(grounds: Grounds) -> set[str]:
     """
     avoided: set[str] = set(grounds.allergies)
     for text in grounds.user_texts:
-        words = _fold_words(text)
+        words = fold_words(text)
         if ALLERGY.search(words):
             return set(Allergen)
-        for phrases in _all_phrases().values():
+        for phrases in load_claim_phrases().values():
             for allergen in WITHOUT_FISH:
                 if phrases.names[allergen].search(words):
                     avoided.add(allergen)
@@ -142,11 +139,11 @@ def _list_avoided(grounds: Grounds) -> set[str]:
 
 
 def _find_reassurances(
-    clauses: Iterable[str], phrases: "_ClaimPhrases"
+    clauses: Iterable[str], phrases: ClaimPhrases
 ) -> Iterator[Claim]:
     """Yield the words of the clauses that tell the guest that all is well."""
     for clause in clauses:
-        words = _Words(clause)
+        words = WordedText(clause)
         reassurance = phrases.by_kind["reassurance"]
         match = reassurance.search(words.folded)
         if match is None:
@@ -178,7 +175,7 @@ def _is_unsulphured(sentence: str, grounds: Grounds) -> bool:
 
 def is_affirmed(sentence: str) -> bool:
     """Return whether a sentence has no word of a negation, a doubt or a question."""
-    phrases = _find_phrases(sentence)
+    phrases = detect_claim_phrases(sentence)
     if phrases is None:
         return True
     rows = ("negations", "unsure", "doubts")
@@ -187,10 +184,12 @@ def is_affirmed(sentence: str) -> bool:
 
 def find_asked_allergens(text: str) -> list[Allergen]:
     """Return the allergens that a text asks for or excludes: "Does it contain egg?"."""
-    words = _fold_words(text)
+    words = fold_words(text)
     asked: list[Allergen] = []
     for allergen in Allergen:
-        patterns = [phrases.asked[allergen] for phrases in _all_phrases().values()]
+        patterns = [
+            phrases.asked[allergen] for phrases in load_claim_phrases().values()
+        ]
         if any(asking.search(words) for asking in patterns):
             asked.append(allergen)
     return asked
@@ -198,8 +197,8 @@ def find_asked_allergens(text: str) -> list[Allergen]:
 
 def mentions_kind(kind: str, text: str) -> bool:
     """Return whether a text has words of this kind, in any language."""
-    words = _fold_words(text)
-    tables = _all_phrases().values()
+    words = fold_words(text)
+    tables = load_claim_phrases().values()
     return any(phrases.by_kind[kind].search(words) for phrases in tables)
 
 
@@ -256,9 +255,9 @@ def _has(kind: str, wine: AnyWine) -> bool:
 
 def _find_counts(sentence: str) -> set[float]:
     """Return the numbers of bottles that a sentence names: 12 in "12 bottles in stock"."""
-    words = _fold_words(replace_number_words(sentence))
+    words = fold_words(replace_number_words(sentence))
     counts: set[float] = set()
-    for phrases in _all_phrases().values():
+    for phrases in load_claim_phrases().values():
         for match in phrases.counts.finditer(words):
             counts.add(parse_number(match["count"]))
     return counts
@@ -267,7 +266,7 @@ def _find_counts(sentence: str) -> set[float]:
 def _find_unfounded_counts(sentence: str, grounds: Grounds) -> list[Claim]:
     """Return the counts of bottles in a sentence that no source has: "mamy 24 butelki"."""
     claims: list[Claim] = []
-    for match in _counted_bottles().finditer(replace_number_words(sentence)):
+    for match in load_bottle_counts().finditer(replace_number_words(sentence)):
         count = parse_number(match["count"])
         if count not in ADVISED_COUNTS and count not in grounds.numbers:
             claims.append(Claim("count", match["words"]))
@@ -276,136 +275,3 @@ def _find_unfounded_counts(sentence: str, grounds: Grounds) -> list[Claim]:
 
 def _says(kind: str, texts: Iterable[str]) -> bool:
     return any(mentions_kind(kind, text) for text in texts)
-
-
-def _fold_words(text: str) -> str:
-    """Return the words of a text, folded and between spaces, as patterns expect them."""
-    return f" {' '.join(split_words(text))} "
-
-
-class _Words:
-    """The words of a text, folded and between spaces, and where each of them is in the text."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._places: list[Match] = []
-        folded_words: list[str] = []
-        for match in WORD.finditer(text):
-            for word in split_words(match[0]):
-                folded_words.append(word)
-                self._places.append(match)
-        self.folded = f" {' '.join(folded_words)} "
-
-    def quote(self, match: Match) -> str:
-        """Return the part of the text in which a pattern matched its folded words.
-
-        It begins after a space: of "I'll reserve", the pattern may match "ll reserve".
-        """
-        first = self._find_first(match)
-        last = first + len(match[0].split()) - 1
-        end = self._places[last].end()
-        last_space = self._text.rfind(" ", 0, self._places[first].start())
-        return self._text[last_space + 1 : end].lstrip(OPENING_MARKS)
-
-    def cut_before(self, match: Match) -> str:
-        """Return the text up to the first word of a match."""
-        first = self._find_first(match)
-        return self._text[: self._places[first].start()]
-
-    def _find_first(self, match: Match) -> int:
-        words_before = self.folded[: match.start()].split()
-        return len(words_before)
-
-
-@dataclass(frozen=True, slots=True)
-class _ClaimPhrases:
-    """The patterns of a language, which match folded words between spaces.
-
-    Those `by_kind` are of `KINDS` and of the other rows of the table `claims`. `names` are those of
-    allergens, and `asked` of questions about them.
-    """
-
-    by_kind: Mapping[str, Pattern]
-    names: Mapping[Allergen, Pattern]
-    asked: Mapping[Allergen, Pattern]
-    counts: Pattern
-
-    def has(self, kind: str, text: str) -> bool:
-        """Return whether a text has a phrase of this kind."""
-        return self.by_kind[kind].search(_fold_words(text)) is not None
-
-
-def _find_phrases(sentence: str) -> _ClaimPhrases | None:
-    """Return the patterns of the language of a sentence, or None if it has no table."""
-    return _all_phrases().get(detect_language(sentence, current_language()))
-
-
-@cache
-def _all_phrases() -> Mapping[str, _ClaimPhrases]:
-    """Return the patterns of each language that has a table of claims."""
-    phrases: dict[str, _ClaimPhrases] = {}
-    for code, language in load_languages().items():
-        if language.claims is not None:
-            phrases[code] = _compile_phrases(language.claims, code)
-    return phrases
-
-
-def _compile_phrases(claims: Claims, language: str) -> _ClaimPhrases:
-    sources: dict[str, str] = {}
-    for row, phrases in claims.model_dump().items():
-        sources[row] = f"(?:{_alternatives(phrases)})"
-    by_kind = {row: pattern(f" {source} ") for row, source in sources.items()}
-    names: dict[Allergen, Pattern] = {}
-    asked: dict[Allergen, Pattern] = {}
-    for kind, allergen in FREE_OF.items():
-        words = ",".join(_allergen_words(allergen, language))
-        name = f"(?:{_alternatives(words)})"
-        names[allergen] = pattern(f" {name} ")
-        lacks = rf"{sources['free_of']}(?: \w+){{0,2}}? {name}"
-        by_kind[kind] = pattern(f" (?:{lacks}|{name} free) ")
-        asked_before = f"{sources['asked']}{FEW_WORDS} {name}"
-        asked_after = f"{name}{FEW_WORDS} {sources['asked']}"
-        asked[allergen] = pattern(f" (?:{asked_before}|{asked_after}) ")
-    bottles = rf"(?: \w+)? {sources['bottles']}"
-    counts = pattern(rf" (?P<count>\d+)(?:{bottles}| {sources['stock']}) ")
-    return _ClaimPhrases(by_kind, names, asked, counts)
-
-
-@cache
-def _counted_bottles() -> Pattern:
-    """Return a pattern of a number before a word for bottles: "24 butelki", "24本"."""
-    words: set[str] = set()
-    for language in load_languages().values():
-        for word in map(fold, language.bottles):
-            words.add(word.replace(ANY_ENDING, r"\w*"))
-    bottles = "|".join(sorted(words))
-    # The number is first. In Chinese and Japanese, no space precedes it or follows it.
-    return pattern(rf"(?P<words>(?P<count>\d+)\s?(?:{bottles}))(?:\W|\z)")
-
-
-def _alternatives(phrases: str) -> str:
-    """Return a pattern of phrases, which commas separate.
-
-    `*` and `...` leave parts of them open.
-    """
-    parts: list[str] = []
-    for phrase in phrases.split(","):
-        written = ""
-        for word in phrase.split():
-            if word == GAP:
-                written += FEW_WORDS
-                continue
-            folded = " ".join(split_words(word))
-            written += f" {folded}"
-            if word.endswith(ANY_ENDING):
-                written += r"\w*"
-        parts.append(written.strip())
-    return "|".join(parts)
-
-
-def _allergen_words(allergen: Allergen, language: str) -> tuple[str, ...]:
-    """Return the words for an allergen in a language."""
-    for row in load_rows():
-        if row.meanings == {"allergen": (allergen,)}:
-            return row.phrases.get(language, ())
-    raise LookupError(f"No row of the tables is only the allergen {allergen}.")
