@@ -42,12 +42,12 @@ from agent.text import pattern
 log = logging.getLogger(__name__)
 
 LONGEST_WAIT_SECONDS: Final = 20.0
-"""If a server asks for a longer wait, the next model is asked: the user waits for the answer."""
+"""The longest wait before the same model is asked again, because a user waits for the answer."""
 HALF_HOUR_SECONDS: Final = 1800
 TOKEN_CHARS: Final = 4
 """The usual length of a token, to estimate the tokens of a request that was cancelled."""
 PRICED_COMPLETION_TOKENS: Final = 1000
-"""The length of an answer for which prices are looked up. No price depends on it."""
+"""The length of the answer for which a price is looked up."""
 VERSION_SUFFIX: Final = pattern(r"(?s)(?:-(?:v?\d|latest).*)?")
 """The end of a model's name that does not change its price: a date, a version or nothing."""
 LOCAL_DOMAINS: Final = (".local", ".internal", ".lan", ".home.arpa", ".localhost")
@@ -191,8 +191,8 @@ class ModelChain:
             raise DeadlinePassed("the time of this turn is used up") from None
         except Exception as error:  # a model of one's own may raise any error
             log_failure("a model failed", error)
-            kind = type(error).__name__
-            raise ModelRejected(f"the model failed ({kind})") from None
+            error_type = type(error).__name__
+            raise ModelRejected(f"the model failed ({error_type})") from None
 
     def _count(
         self, response: LLMResponse, span: Span, *, is_answered: bool = True

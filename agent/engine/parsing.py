@@ -1,4 +1,4 @@
-"""Parse a model's response, finished or still being written. An invalid one is a result, no error.
+"""Parse a model's response, finished or still being written. No response raises an exception.
 
 Strict JSON is tried first. Then the notation is repaired: fences and prose around the JSON, line
 breaks within strings, trailing commas, quotes and comments (JSON5). Neither a value nor a text that
@@ -90,8 +90,10 @@ MAX_JSON_ERROR_CHARS: Final = 80
 """The longest message of the JSON parser that a model is shown."""
 
 TAG: Final = r"(?:think(?:ing)?|thought|reasoning)"
+TAGGED_THOUGHT: Final = rf"<{TAG}>.*?(?:</{TAG}>|\Z)"
+BRACKETED_THOUGHT: Final = r"\[THINK\].*?(?:\[/THINK\]|\Z)"
 THOUGHTS: Final = pattern(
-    rf"(?is)\A(?:\s*(?:<{TAG}>.*?(?:</{TAG}>|\Z)|\[THINK\].*?(?:\[/THINK\]|\Z)))+"
+    rf"(?is)\A(?:\s*(?:{TAGGED_THOUGHT}|{BRACKETED_THOUGHT}))+"
     rf"|\A\s*(?:[^\s{{\[].*?)?</{TAG}>"  # some servers leave out the opening tag
     r"|\A.*<\|channel\|>final[^<]*<\|message\|>"
 )
@@ -101,6 +103,7 @@ It is `<think>…</think>`, `[THINK]…[/THINK]`, or all that precedes `<|channe
 Reasoning that does not end is the whole text.
 """
 CONTROL_CHARACTER: Final = pattern(r"[\x00-\x1f]")
+"""What JSON does not allow within strings, such as a line break."""
 CALL_MARK: Final = pattern(
     r"<\|?tool_call|<｜tool|<tool_use|\[TOOL_CALLS\]|<function(?:[=_ ]|call)|<\|python_tag\|>"
     r"|<invoke[\s>]|```tool_code|to=functions\."
