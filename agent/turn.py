@@ -144,7 +144,8 @@ class CellarItem:
         or None if it was not in the cellar. The facts that the addition has overwritten become
         those of `before` again, unless they were changed since.
         """
-        reverted = replace(self, count=max(0, self.count + taken.count))
+        count = max(0, self.count + taken.count)
+        reverted = replace(self, count=count)
         if before is None:
             return reverted
         overwritten = before.with_bottles(taken)
@@ -195,12 +196,14 @@ class Change:
     @property
     def inverse(self) -> "Change":
         """Return the change that reverts this one."""
-        bottles = tuple(replace(item, count=-item.count) for item in self.bottles)
+        bottles: list[CellarItem] = []
+        for item in self.bottles:
+            bottles.append(replace(item, count=-item.count))
         return Change(
             user_id=self.user_id,
             added_facts=self.removed_facts,
             removed_facts=self.added_facts,
-            bottles=bottles,
+            bottles=tuple(bottles),
             overwritten=self.overwritten,
             is_inverse=True,
             drinks=self.removed_drinks,
@@ -214,7 +217,8 @@ class Change:
         """
         if not self.is_inverse:
             return old.with_bottles(item)
-        return old.without_bottles(item, self.overwritten.get(item.key))
+        before = self.overwritten.get(item.key)
+        return old.without_bottles(item, before)
 
     @property
     def part_for_model(self) -> "Change":

@@ -66,7 +66,8 @@ class Evidence:
     @property
     def texts(self) -> list[str]:
         """Return the texts of the sources and of the user."""
-        return [*texts_of(self.sources.values()), *self.user_texts]
+        source_texts = texts_of(self.sources.values())
+        return source_texts + self.user_texts
 
     @property
     def links(self) -> frozenset[str]:
@@ -169,8 +170,9 @@ class OutputContract(Generic[T]):
             wording = self.feedback_wording
         elif self.is_plain_text:
             wording = TEXT_FEEDBACK
+        without_stop = error.strip().rstrip(".")
         # The wording has a full stop of its own.
-        problem = clip(error.strip().rstrip("."), SHOWN_ERROR_CHARS)
+        problem = clip(without_stop, SHOWN_ERROR_CHARS)
         return wording.replace("{error_description}", problem)
 
     def write(self, answer: T) -> str:
@@ -191,7 +193,9 @@ class OutputContract(Generic[T]):
     def is_plain_text(self) -> bool:
         """Return whether the answer is plain text instead of JSON."""
         schema = self.output.schema
-        return schema.get("type") == "string" and schema.keys() <= TEXT_KEYWORDS
+        if schema.get("type") != "string":
+            return False
+        return schema.keys() <= TEXT_KEYWORDS
 
     @property
     def is_drafted(self) -> bool:
@@ -209,10 +213,11 @@ class OutputContract(Generic[T]):
         """Return the schema for a response format, or None if the answer is not a JSON object."""
         if self.output.schema.get("type") != "object":
             return None
-        strict = self.output.strict_schema
-        if self.narrow is None or strict is None:
+        strict_schema = self.output.strict_schema
+        if self.narrow is None or strict_schema is None:
             return self.output
-        return replace(self.output, strict_schema=self.narrow(strict, evidence))
+        narrow_schema = self.narrow(strict_schema, evidence)
+        return replace(self.output, strict_schema=narrow_schema)
 
 
 def make_strict_schema(schema: JsonSchema) -> JsonSchema | None:

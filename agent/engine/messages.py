@@ -114,9 +114,12 @@ class ToolCall:
         if parse_json_object(arguments) is None:
             arguments = "{}"
         function = {"name": name, "arguments": arguments}
-        call: dict[str, Any] = {"id": self.id, "type": "function", "function": function}
-        call |= self.echo
-        return call
+        return {
+            "id": self.id,
+            "type": "function",
+            "function": function,
+            **self.echo,
+        }
 
 
 @dataclass(frozen=True)
@@ -224,10 +227,12 @@ class Conversation:
         instructions = strip_unstorable(instructions)
         self._system: Message = {"role": "system", "content": instructions}
         self._history = [*history]
-        self._question: Message = {"role": "user", "content": strip_unstorable(text)}
+        question = strip_unstorable(text)
+        self._question: Message = {"role": "user", "content": question}
         self._images: list[Message] = []
         for url in images:
-            self._images.append({"type": "image_url", "image_url": {"url": url}})
+            image: Message = {"type": "image_url", "image_url": {"url": url}}
+            self._images.append(image)
         self._added: list[Message] = []
         # The place in `_added` of the last invalid response and its feedback. It is empty at first.
         self._feedback_place = slice(0, 0)

@@ -137,7 +137,9 @@ class ParseResult(Generic[T]):
     @property
     def ok(self) -> bool:
         """Return whether there is no error, and a text that is not blank."""
-        return self.error is None and bool(self.text.strip())
+        if self.error is not None:
+            return False
+        return bool(self.text.strip())
 
     @property
     def outcome(self) -> ResponseOutcome:
@@ -425,7 +427,8 @@ async def _apply(
 
 def _count_chars(answer: T, contract: OutputContract[T], evidence: Evidence) -> int:
     """Return the number of characters that the rules for an answer read."""
-    texts = [contract.write(answer), *evidence.texts, *evidence.assistant_texts]
+    written = contract.write(answer)
+    texts = [written, *evidence.texts, *evidence.assistant_texts]
     return sum(len(text) for text in texts)
 
 
@@ -514,8 +517,10 @@ class CurrentDraft:
         shown = ""
         while not until.done():
             await asyncio.wait([until], timeout=seconds)
+            if until.done():
+                return
             text = self.text()
-            if text not in {"", shown} and not until.done():
+            if text and text != shown:
                 shown = text
                 yield text
 
@@ -567,8 +572,9 @@ def _draft_answer(
     part = contract.keep_valid(value, evidence)
     if part is None:
         return ParseResult("")
-    shown = strip_invisible(contract.render(part.answer, evidence))
-    result = ParseResult(shown, contract.ids(part.answer), answer=part.answer)
+    rendered = contract.render(part.answer, evidence)
+    ids = contract.ids(part.answer)
+    result = ParseResult(strip_invisible(rendered), ids, answer=part.answer)
     return _with_cuts(result, part.cuts)
 
 

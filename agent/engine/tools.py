@@ -228,7 +228,8 @@ class Toolbox:
 
 async def _execute(tool: Tool, arguments: BaseModel, run: Run) -> ToolResult:
     """Run a tool within its time limit. A failure becomes a result."""
-    seconds = min(tool.seconds or run.limits.tool_seconds, run.seconds_left)
+    limit_seconds = tool.seconds or run.limits.tool_seconds
+    seconds = min(limit_seconds, run.seconds_left)
     max_chars = run.limits.result_chars
     try:
         async with asyncio.timeout(seconds) as limit:

@@ -235,7 +235,8 @@ def read_completion(data: Mapping[str, Any], model: str) -> LLMResponse:
 def _read_finish_reason(choice: Mapping[str, Any]) -> str:
     if not choice:
         return "no_choices"
-    reason = str(choice.get("finish_reason") or "stop").lower()
+    written = choice.get("finish_reason") or "stop"
+    reason = str(written).lower()
     return FINISH_REASONS.get(reason, reason)
 
 

@@ -48,7 +48,7 @@ from agent.text import split_words
 MAX_RESULTS: Final = 12
 """The most wines that a search for a wish returns."""
 MAX_UNKNOWN_WORDS: Final = 3
-"""The most unknown words of an unambiguous request."""
+"""The most words of an unambiguous request that are missing from the tables."""
 MAX_QUERY_CHARS: Final = 290
 """The longest text of a query that is made of a request. `WineQuery.text` may have 300."""
 MAX_NAME_CHARS: Final = 200
@@ -391,8 +391,10 @@ def parse_query(text: str, language: str = "en") -> WineQuery:
 def parse_unambiguous_query(text: str, language: str) -> WineQuery | None:
     """Return the query for a first message that was understood almost completely, or None."""
     request = read_request(text, language)
-    if request.is_question or request.unknown_words:
+    if request.is_question:
         return None
+    if request.unknown_words:
+        return None  # one of them may be a dish or a name
     if request.unknown_count > MAX_UNKNOWN_WORDS:
         return None
     if not request.inclusions and not request.dishes:
@@ -429,7 +431,7 @@ async def _find_named_query(catalogue: Catalogue, asked: AskedName) -> WineQuery
     if asked.asks_for_stock:
         names += asked.clauses
     for name in names:
-        query = _name_query(asked, name)
+        query = _make_name_query(asked, name)
         result = await catalogue.search(query)
         if result.wines and _is_meant(asked, result.wines[0]):
             return query
@@ -440,7 +442,7 @@ async def _find_near_query(
     catalogue: Catalogue, asked: AskedName, request: Request
 ) -> WineQuery | None:
     """Return the query for a name that no wine has, or None if the message may be another wish."""
-    query = _name_query(asked, asked.core)
+    query = _make_name_query(asked, asked.core)
     other_filters = request.filters.keys() - NAMED_FILTERS
     has_other_wish = bool(request.dishes or other_filters)
     result = await catalogue.search(query)
@@ -453,7 +455,7 @@ async def _find_near_query(
     if not may_be_name or asked.is_kind:
         return None
     if request.inclusions:
-        query_with_filters = _query_with_filters(asked, request)
+        query_with_filters = _make_query_with_filters(asked, request)
         result = await catalogue.search(query_with_filters)
         if result.total:
             return query_with_filters
@@ -462,14 +464,14 @@ async def _find_near_query(
     return query
 
 
-def _query_with_filters(asked: AskedName, request: Request) -> WineQuery:
+def _make_query_with_filters(asked: AskedName, request: Request) -> WineQuery:
     """Return the query that has the known words as filters, and the others as the name."""
     name = asked.unknown[:MAX_NAME_CHARS]
     changes = {"name": name, "text": "", "in_stock_only": False}
     return build_query(request).model_copy(update=changes)
 
 
-def _name_query(asked: AskedName, name: str) -> WineQuery:
+def _make_name_query(asked: AskedName, name: str) -> WineQuery:
     """Return the query for the wines of a name, with the offer that is asked for."""
     offer = None
     if asked.offer not in USUAL_OFFERS:
