@@ -270,7 +270,10 @@ class Attachment(BaseModel):
         wines = await self.wines_for(person, catalogue)
         records = [_describe_wine(wine) for wine in wines]
         sources: dict[str, Source] = {wine.id: wine for wine in wines}
-        content: dict[str, Any] = {"shows": self.seen or self.shows, "wines": records}
+        content: dict[str, Any] = {
+            "shows": self.seen or self.shows,
+            "wines": records,
+        }
         if self.shows == "wine_list":
             content["rule"] = LIST_RULE
         else:
@@ -301,7 +304,10 @@ class Attachment(BaseModel):
 
 def _describe_wine(wine: ReadWine) -> dict[str, Any]:
     """Describe a wine for a model in few tokens, because a list may have a hundred wines."""
-    record: dict[str, Any] = {"wine_id": wine.id, "read": wine.label or wine.line}
+    record: dict[str, Any] = {
+        "wine_id": wine.id,
+        "read": wine.label or wine.line,
+    }
     if wine.price is not None:
         record["bottle"] = format_money_for_model(wine.price, wine.currency)
     if wine.glass_price is not None:
@@ -383,15 +389,19 @@ async def find_in_catalogue(
         styles = (read_wine.style,)
     query = WineQuery(text=text, styles=styles, limit=MAX_CLOSE_WINES)
     result = await find_wines(catalogue, query, person)
-    long_words = {word for word in split_words(text) if len(word) >= MIN_WORD_LETTERS}
-    close_wines: list[Wine] = []
-    for wine in result.wines:
-        our_words = _origin_words(wine).union(split_words(wine.label))
-        if not long_words.isdisjoint(our_words):
-            close_wines.append(wine)
+    close_wines = [wine for wine in result.wines if _shares_word(wine, text)]
     if close_wines:
         return "not_ours", close_wines
     return "nothing_close", []
+
+
+def _shares_word(wine: Wine, text: str) -> bool:
+    """Return whether a long word of a text is on a wine's label or in its origin or grapes."""
+    wine_words = _origin_words(wine).union(split_words(wine.label))
+    for word in split_words(text):
+        if len(word) >= MIN_WORD_LETTERS and word in wine_words:
+            return True
+    return False
 
 
 def _origin_words(wine: Wine) -> set[str]:

@@ -133,7 +133,10 @@ def matches(wine: Wine, taste: Taste) -> bool:
     """
     if not taste:
         return False
-    return all(_has_value(wine, name, values) for name, values in taste.items())
+    for name, values in taste.items():
+        if not _has_value(wine, name, values):
+            return False
+    return True
 
 
 def _has_value(wine: Wine, name: str, values: Sequence[str]) -> bool:
@@ -252,21 +255,24 @@ def restrict_query(query: WineQuery, person: Person) -> WineQuery:
     if hates:
         filters["limit"] = MAX_VALUES
     simple_hates = [taste for taste in hates if len(taste) == 1]
-    hates_oak = any(OAKY in taste.get("text", ()) for taste in simple_hates)
-    if hates_oak and query.oak is None:
-        filters["oak"] = False
-    allergens = person.safety.allergies - UNDECLARED_ALLERGENS
-    excluded: dict[str, Sequence[str]] = {"allergens": sorted(allergens)}
+    for taste in simple_hates:
+        if query.oak is None and OAKY in taste.get("text", ()):
+            filters["oak"] = False
     for name in EXCLUDABLE_FILTERS:
-        excluded[name] = _values_of(name, simple_hates)
-    for name, values in excluded.items():
-        excluded_by_query = getattr(query, f"without_{name}")
-        distinct = dict.fromkeys([*excluded_by_query, *values])
-        filters[f"without_{name}"] = tuple(distinct)[:MAX_VALUES]
+        hated_values = _values_of(name, simple_hates)
+        filters[f"without_{name}"] = _add_values(query, f"without_{name}", hated_values)
+    allergens = sorted(person.safety.allergies - UNDECLARED_ALLERGENS)
+    filters["without_allergens"] = _add_values(query, "without_allergens", allergens)
     restricted_query = WineQuery.model_validate(dict(query) | filters)
     if person.safety.forbids_alcohol:
         return _restrict_to_alcohol_free(restricted_query, MAX_ABV_IF_FORBIDDEN)
     return restricted_query
+
+
+def _add_values(query: WineQuery, name: str, values: Sequence[str]) -> tuple[str, ...]:
+    """Return the values of a filter of a query, and further ones."""
+    distinct = dict.fromkeys([*getattr(query, name), *values])
+    return tuple(distinct)[:MAX_VALUES]
 
 
 def _preference_filters(query: WineQuery, facts: Sequence[Fact]) -> dict[str, Any]:
@@ -284,7 +290,7 @@ def _preference_filters(query: WineQuery, facts: Sequence[Fact]) -> dict[str, An
         return filters
     if query.foods or query.colours:
         used.add("styles")  # a liked style could contradict the food or colour
-    likes = [*get_tastes("like", facts), *get_tastes("rated", facts)]
+    likes = get_tastes("like", facts) + get_tastes("rated", facts)
     liked: dict[str, Sequence[str]] = {}
     for name in SOFT_FILTERS:
         values = _values_of(name, likes)
@@ -334,12 +340,13 @@ async def find_wines(
     """
     restricted_query = restrict_query(query, person)
     result = await _search_for(person, catalogue, restricted_query)
-    other_facts = tuple(fact for fact in person.facts if fact.kind != "budget")
-    has_budget = other_facts != person.facts
-    if has_budget and not result.wines:
-        person_without_budget = replace(person, facts=other_facts)
-        query_without_budget = restrict_query(query, person_without_budget)
-        result = await _search_for(person, catalogue, query_without_budget)
+    if not result.wines:
+        facts = [fact for fact in person.facts if fact.kind != "budget"]
+        has_budget = len(facts) < len(person.facts)
+        if has_budget:
+            person_without_budget = replace(person, facts=tuple(facts))
+            query_without_budget = restrict_query(query, person_without_budget)
+            result = await _search_for(person, catalogue, query_without_budget)
     result = _limit_to_query(result, query)
     asks_for_alcohol_free = query.alcohol_free or Style.ALCOHOL_FREE in query.styles
     if not person.safety.prefers_alcohol_free or query.like or asks_for_alcohol_free:
@@ -361,8 +368,8 @@ def _put_first(
         wines_by_id.setdefault(wine.id, wine)
     distinct = tuple(wines_by_id.values())
     shown = distinct[:limit]
-    update = {"wines": shown, "total": max(result.total, len(shown))}
-    return result.model_copy(update=update)
+    total = max(result.total, len(shown))
+    return result.model_copy(update={"wines": shown, "total": total})
 
 
 async def _search_for(

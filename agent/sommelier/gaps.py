@@ -116,7 +116,12 @@ CONTRACT: Final = OutputContract(GuessedWines, temperature=0.0)
 
 def find_gaps(wine: Wine) -> tuple[str, ...]:
     """Return the fields of a wine that a model may fill in."""
-    return tuple(field for field in GAP_FIELDS if not getattr(wine, field))
+    gaps: list[str] = []
+    for field in GAP_FIELDS:
+        is_empty = not getattr(wine, field)
+        if is_empty:
+            gaps.append(field)
+    return tuple(gaps)
 
 
 async def ask_for_gaps(

@@ -54,8 +54,11 @@ def cut_stored(answer: StoredAnswer, max_chars: int) -> StoredAnswer:
         description = truncate_at_boundary(wine.description, remaining)
         remaining -= len(description)
         wines.append(wine.model_copy(update={"description": description}))
-    closing = truncate_at_boundary(answer.closing, remaining)
-    update = {"intro": intro, "wines": tuple(wines), "closing": closing}
+    update = {
+        "intro": intro,
+        "wines": tuple(wines),
+        "closing": truncate_at_boundary(answer.closing, remaining),
+    }
     return answer.model_copy(update=update)
 
 

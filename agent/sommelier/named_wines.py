@@ -84,8 +84,10 @@ def _words_of(wine: AnyWine) -> frozenset[str]:
 
 def with_wines(answer: SommelierResponse, wines: Sequence[Wine]) -> SommelierResponse:
     """Return an answer that also shows these wines."""
-    items = [WineRecommendation(wine_id=wine.id) for wine in wines]
-    return answer.model_copy(update={"wines": [*answer.wines, *items]})
+    recommendations = list(answer.wines)
+    for wine in wines:
+        recommendations.append(WineRecommendation(wine_id=wine.id))
+    return answer.model_copy(update={"wines": recommendations})
 
 
 def _list_names(answer: SommelierResponse) -> list[str]:

@@ -319,7 +319,8 @@ def _add_pairing(filters: dict[str, Any], request: Request) -> set[str]:
     distinct_foods = tuple(dict.fromkeys(foods))
     filters["foods"] = distinct_foods[:MAX_FOODS]
     soft = {"foods"}
-    pairing = dict(load_pairings().get(get_pairing(request), {}))
+    name_of_pairing = get_pairing(request)
+    pairing = dict(load_pairings().get(name_of_pairing, {}))
     has_grape_or_region = "grapes" in filters or "regions" in filters
     if has_grape_or_region:
         pairing.pop("styles", None)  # the grape or region decides on the style
@@ -358,9 +359,11 @@ def _add_profile(filters: dict[str, Any]) -> set[str]:
     grapes = filters.get("grapes", ())
     regions = filters.get("regions", ())
     profile = find_profile((*grapes, *regions))
-    is_sweet = not SWEET_STEPS.isdisjoint(filters.get("sweetness", ()))
-    if profile is None or is_sweet:
+    if profile is None:
         return set()
+    sweetness = filters.get("sweetness", ())
+    if not SWEET_STEPS.isdisjoint(sweetness):
+        return set()  # a sweet wine has a style of its own
     if "styles" not in filters and "colours" not in filters:
         filters["styles"] = (profile.style,)
     if "bodies" in filters:

@@ -184,7 +184,7 @@ class Sommelier:
             reply = await self._generate_reply(inquiry, run)
         else:
             reply = await self._describe_pictures(pictures, get_person(run))
-        return replace(reply, notes=(*reply.notes, *pictures.notes))
+        return replace(reply, notes=reply.notes + pictures.notes)
 
     async def _generate_reply(self, inquiry: Inquiry, run: Run) -> Reply:
         """Ask a model and convert its response to a reply, or answer by rules."""
@@ -398,7 +398,8 @@ class Sommelier:
             reply = Reply(text=translate("declined"), outcome="refused")
         else:
             reply = await self._reply_without_model(inquiry, run)
-            reply = replace(reply, notes=(translate("model_down"),), outcome="fallback")
+            note = translate("model_down")
+            reply = replace(reply, notes=(note,), outcome="fallback")
         return _add_effects(reply, response)
 
     async def _format_answer(
@@ -463,7 +464,8 @@ class Sommelier:
         return reply
 
     async def _answer_by_rules(self, inquiry: Inquiry, run: Run) -> RuleAnswer:
-        messages = [*inquiry.history, StoredMessage("user", inquiry.message)]
+        message = StoredMessage("user", inquiry.message)
+        messages = [*inquiry.history, message]
         return await self._fallback.answer(
             messages, person=get_person(run), span=run.span
         )

@@ -90,7 +90,8 @@ def drinking_years(wine: Wine) -> Range | None:
 
 def _find_years(wine: Wine, style: Style) -> Range:
     """Return the years after the vintage: the wine's own, or what is usual at its price."""
-    own_years = _find_in_table(_serving().wines, _list_phrases(wine.label), style)
+    label = _list_phrases(wine.label)
+    own_years = _find_in_table(_serving().wines, label, style)
     if own_years:
         return own_years
     usual_years = _find_usual_years(wine, style)
@@ -213,7 +214,8 @@ def serving_degrees(wine: Wine) -> Range | None:
     tables = _serving()
     # The name comes first, because "Fino" there says more than the region, Jerez.
     for text in (wine.name, wine.appellation, wine.region, *wine.grapes):
-        degrees = _find_in_table(tables.degrees_by_word, _list_phrases(text), style)
+        phrases = _list_phrases(text)
+        degrees = _find_in_table(tables.degrees_by_word, phrases, style)
         if degrees:
             return degrees
     by_colour = tables.degrees_by_colour.get(style, {})

@@ -61,7 +61,8 @@ def _make_schema(ids: Sequence[str] = ()) -> dict[str, Any]:
         wine_id["enum"] = list(ids)
         wines["minItems"] = min(MIN_SHOWN_WINES, len(ids))
         wines["maxItems"] = MAX_SHOWN_WINES
-    wines["items"] = _require_all({"wine_id": wine_id, "description": description})
+    wine = {"wine_id": wine_id, "description": description}
+    wines["items"] = _require_all(wine)
     return _require_all({"wines": wines})
 
 
@@ -120,9 +121,10 @@ async def ask_small_model(
         if wine.notes and wine.notes_language != language:
             return None
     prompt = get_prompt(run, SMALL_PROMPT)
+    language_name = translate("language_name")
     response = await generate_agentic_response(
         _write_request(message, by_rules.wish, wines),
-        run=with_instructions(run, prompt, language=translate("language_name")),
+        run=with_instructions(run, prompt, language=language_name),
         contract=SMALL_SOMMELIER,
         prefetch=Prefetch(sources={wine.id: wine for wine, _ in wines}),
     )
@@ -204,5 +206,8 @@ def _is_true(text: str, wine: Wine) -> bool:
     for name in request.values("grapes"):
         if find_canonical_name("grapes", name) not in grapes:
             return False
-    named_colours = {*request.values("styles"), *request.values("colours")}
-    return named_colours <= {str(wine.style), str(wine.colour)}
+    colours = {str(wine.style), str(wine.colour)}  # the style "red" is also a colour
+    for name in request.values("styles") + request.values("colours"):
+        if name not in colours:
+            return False
+    return True

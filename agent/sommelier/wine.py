@@ -429,7 +429,11 @@ class Wine(BaseModel):
     @property
     def prices(self) -> tuple[float, ...]:
         """Return the known prices of all offers."""
-        return tuple(offer.price for offer in self.offers if offer.price is not None)
+        prices: list[float] = []
+        for offer in self.offers:
+            if offer.price is not None:
+                prices.append(offer.price)
+        return tuple(prices)
 
     @property
     def price_in_euros(self) -> float | None:
