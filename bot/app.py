@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pydantic import SecretStr
 
@@ -62,6 +62,12 @@ from bot.updates.locks import Locks, open_locks, while_leading
 from bot.updates.scheduler import Scheduler
 from config import Settings, SettingsError
 from db.repositories.inbox import Inbox
+
+if TYPE_CHECKING:
+    from fastapi import APIRouter
+    from starlette.routing import BaseRoute
+
+    from bot.http.api import Api
 
 TRACE_SERVICE: Final = "the service for traces"
 FINISH_SECONDS: Final = 20.0
@@ -370,48 +376,68 @@ async def serve(app: App) -> None:
     """
     # FastAPI is slow to import, and only needed if HTTP is served.
     from bot.http import server  # noqa: PLC0415
+
+    settings = app.core.settings
+    routers = _build_routers(app)
+    # Most addresses are in routers of FastAPI. The address for MCP is a route of Starlette, because
+    # the library of this protocol has none for FastAPI.
+    routes = []
+    async with AsyncExitStack() as stack:
+        if settings.api_token is not None:
+            api = _build_api(app.core, settings.api_token)
+            routers.append(api.build_router())
+            mcp_route = _open_mcp_route(api)
+            routes.append(await stack.enter_async_context(mcp_route))
+        application = server.build_http_app(routers, routes, settings.api_token)
+        listener = server.listen(settings.http_host, settings.http_port or 0)
+        await server.serve_http(application, listener)
+
+
+def _build_routers(app: App) -> "list[APIRouter]":
+    """Return the routers that the settings ask for, except that of the API."""
+    from bot.http import server  # noqa: PLC0415
     from bot.http.admin_page import AdminPage  # noqa: PLC0415
-    from bot.http.api import Api  # noqa: PLC0415
+    from bot.http.clicks import build_click_router  # noqa: PLC0415
 
     core = app.core
     settings = core.settings
     resources = core.resources
-    # Most addresses are in routers of FastAPI. The address for MCP is a route of Starlette, because
-    # the library of this protocol has none for FastAPI.
-    routers = []
-    routes = []
-    async with AsyncExitStack() as stack:
-        if settings.webhook_url is not None:
-            secret = SecretStr(settings.webhook_secret)
-            routers.append(server.build_webhook_router(app.scheduler.accept, secret))
-        if settings.api_token is not None:
-            token = settings.api_token.get_secret_value()
-            api = Api(
-                resources=resources,
-                runner=core.runner,
-                answerer=core.answerer,
-                client_hash=keyed_hash("api", token, settings.trace_user_key),
-            )
-            routers.append(api.build_router())
-            # The import takes most of a second, so it runs in a thread.
-            mcp_server = await asyncio.to_thread(import_module, "bot.mcp_server")
-            toolbox = mcp_server.create_toolbox(resources)
-            call_tool = partial(api.call_tool, toolbox)
-            mcp_route = mcp_server.open_http_route(toolbox, call_tool)
-            routes.append(await stack.enter_async_context(mcp_route))
-        links = counted_links_of(settings)
-        if links is not None:
-            from bot.http.clicks import build_click_router  # noqa: PLC0415
+    measure_backlog = core.stores.inbox.measure_backlog
+    routers = [server.build_monitoring_router(core.metrics, measure_backlog)]
+    if settings.webhook_url is not None:
+        secret = SecretStr(settings.webhook_secret)
+        routers.append(server.build_webhook_router(app.scheduler.accept, secret))
+    links = counted_links_of(settings)
+    if links is not None:
+        wines = resources.repositories.wines
+        routers.append(build_click_router(links, wines, core.stores.clicks))
+    if settings.admin_token is not None:
+        mask = masking_of(settings).mask_words
+        link = trace_link(settings)
+        page = AdminPage(resources.sessions, mask, settings.admin_token, link)
+        routers.append(page.build_router())
+    return routers
 
-            wines = resources.repositories.wines
-            routers.append(build_click_router(links, wines, core.stores.clicks))
-        if settings.admin_token is not None:
-            mask = masking_of(settings).mask_words
-            link = trace_link(settings)
-            page = AdminPage(resources.sessions, mask, settings.admin_token, link)
-            routers.append(page.build_router())
-        measure_backlog = core.stores.inbox.measure_backlog
-        routers.append(server.build_monitoring_router(core.metrics, measure_backlog))
-        application = server.build_http_app(routers, routes, settings.api_token)
-        listener = server.listen(settings.http_host, settings.http_port or 0)
-        await server.serve_http(application, listener)
+
+def _build_api(core: Core, token: SecretStr) -> "Api":
+    """Return the HTTP API for clients with this token."""
+    from bot.http.api import Api  # noqa: PLC0415
+
+    key = core.settings.trace_user_key
+    return Api(
+        resources=core.resources,
+        runner=core.runner,
+        answerer=core.answerer,
+        client_hash=keyed_hash("api", token.get_secret_value(), key),
+    )
+
+
+@asynccontextmanager
+async def _open_mcp_route(api: "Api") -> "AsyncIterator[BaseRoute]":
+    """Serve the tools for external agents during the block. Yield their route."""
+    # The import takes most of a second, so it runs in a thread.
+    mcp_server = await asyncio.to_thread(import_module, "bot.mcp_server")
+    toolbox = mcp_server.create_toolbox(api.resources)
+    call_tool = partial(api.call_tool, toolbox)
+    async with mcp_server.open_http_route(toolbox, call_tool) as route:
+        yield route

@@ -31,6 +31,8 @@ from tests.doubles.bot_api import TOKEN
 from tests.doubles.server import JsonObject
 from tests.processes import Process
 
+READY_SECONDS = 60
+"""A limit that no start of a process comes near."""
 WAITING = "SELECT COUNT(*) FROM updates WHERE state IN ('waiting', 'answered')"
 
 
@@ -108,17 +110,19 @@ class Bot:
 
     async def ready(self) -> None:
         """Return once updates can be taken."""
-        deadline = time.monotonic() + 60
-        async with httpx.AsyncClient(
-            base_url=f"http://127.0.0.1:{self.port}"
-        ) as client:
+        address = f"http://127.0.0.1:{self.port}"
+        async with (
+            asyncio.timeout(READY_SECONDS),
+            httpx.AsyncClient(base_url=address) as client,
+        ):
             while self.process is not None and self.process.poll() is None:
                 with suppress(httpx.HTTPError):
-                    if (await client.get("/readyz")).status_code == 200:
+                    response = await client.get("/readyz")
+                    if response.status_code == 200:
                         return
-                assert time.monotonic() < deadline
                 await asyncio.sleep(0.05)
-        raise AssertionError(f"it ended:\n{self.said()[-3000:]}")
+        last_words = self.said()[-3000:]
+        raise AssertionError(f"it ended:\n{last_words}")
 
     @property
     def name(self) -> str:
