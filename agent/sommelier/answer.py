@@ -169,11 +169,12 @@ def _find_claim_problem(
         if not claims:
             continue
         shown = clip_quote(WINE_PLACEHOLDER.sub("…", sentence))
-        advice: dict[str, None] = {}
+        advice: list[str] = []
         for claim in claims:
             words = clip_quote(claim.words)
-            advice[f'leave out "{words}": {_advise_on_claim(claim.kind)}'] = None
-        return f'in "{shown}" {"; ".join(advice)}'
+            advice.append(f'leave out "{words}": {_advise_on_claim(claim.kind)}')
+        listed = "; ".join(advice)
+        return f'in "{shown}" {listed}'
     return None
 
 

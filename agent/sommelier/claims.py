@@ -36,7 +36,7 @@ CLAUSE_END: Final = pattern(r"[,;:()–—] ?(?:\D|\z)")
 """The end of a clause: a sign that no digit follows, as in "12,5"."""
 ALLERGY: Final = pattern(r" \w*(?:allerg|alerg|intoler)\w* ")
 """A word for an allergy in any language, folded: "Eiallergie", "alérgico"."""
-WITHOUT_FISH: Final = tuple(name for name in Allergen if name is not Allergen.FISH)
+WITHOUT_FISH: Final = (Allergen.SULPHITES, Allergen.EGG, Allergen.MILK)
 ADVISED_COUNTS: Final = frozenset({1, 2, 3, *PACK_SIZES})
 """The counts of bottles that a sentence may name without a source: "take two bottles"."""
 
@@ -65,9 +65,10 @@ def find_unfounded_claims(sentence: str, grounds: Grounds) -> list[Claim]:
 
 
 def _find_claims(text: str, phrases: ClaimPhrases) -> Iterator[Claim]:
-    """Yield the claims of a text. With a negation, they are that a wine lacks something.
+    """Yield the claims of a text.
 
-    "It contains no egg" is a claim, and "it is not in stock" is none.
+    In a text with a negation, only what a wine is said to lack is a claim. "It contains no egg" is
+    one, and "it is not in stock" is none.
     """
     words = WordedText(text)
     kinds: Iterable[str] = KINDS
@@ -96,6 +97,7 @@ def _list_sure_clauses(text: str, phrases: ClaimPhrases) -> list[str]:
 
 
 def _split_clauses(text: str) -> list[str]:
+    """Return the parts of a text between commas, brackets and the like."""
     clauses: list[str] = []
     start = 0
     for end in CLAUSE_END.finditer(text):
@@ -107,10 +109,10 @@ def _split_clauses(text: str) -> list[str]:
 def _is_about_avoided_allergens(
     text: str, grounds: Grounds, phrases: ClaimPhrases
 ) -> bool:
-    """Return whether a text is about an allergy or allergens of the guest, and what is not known.
+    """Return whether a text is about an allergy, or names an allergen that the guest avoids.
 
-    "Milk is never used, so serve it without worry" names the allergen. The guest may have named it
-    in a message, or earlier. What is known is that the wines lack it.
+    "Milk is never used, so serve it without worry" names one. Nothing is wrong with it if the wines
+    are known to lack this allergen.
     """
     words = fold_words(text)
     named = [name for name in Allergen if phrases.names[name].search(words)]
@@ -121,10 +123,10 @@ def _is_about_avoided_allergens(
 
 
 def _list_avoided(grounds: Grounds) -> set[str]:
-    """Return the allergens that the guest is known to avoid, and those named in their messages.
+    """Return the remembered allergies of the guest, and the allergens named in their messages.
 
-    Fish is not, because most who name it will eat it. Of a guest who has written of an allergy, it
-    is all of them.
+    If a message speaks of an allergy, these are all allergens, for the name may be in other words.
+    Fish in a message is left out, because most guests who name it will eat it.
     """
     avoided: set[str] = set(grounds.allergies)
     for text in grounds.user_texts:
@@ -185,14 +187,12 @@ def is_affirmed(sentence: str) -> bool:
 def find_asked_allergens(text: str) -> list[Allergen]:
     """Return the allergens that a text asks for or excludes: "Does it contain egg?"."""
     words = fold_words(text)
-    asked: list[Allergen] = []
-    for allergen in Allergen:
-        patterns = [
-            phrases.asked[allergen] for phrases in load_claim_phrases().values()
-        ]
-        if any(asking.search(words) for asking in patterns):
-            asked.append(allergen)
-    return asked
+    asked: set[Allergen] = set()
+    for phrases in load_claim_phrases().values():
+        for allergen, question in phrases.asked.items():
+            if question.search(words):
+                asked.add(allergen)
+    return sorted(asked, key=list(Allergen).index)
 
 
 def mentions_kind(kind: str, text: str) -> bool:
@@ -205,22 +205,31 @@ def mentions_kind(kind: str, text: str) -> bool:
 def _is_grounded(kind: str, sentence: str, grounds: Grounds) -> bool:
     """Return whether a source supports the claim of this kind in a sentence.
 
-    If it is about an allergen, all the wines must lack it. No document says what is safe for this
-    guest. A claim about the shop must be in a document that the sentence cites, or come from a
-    tool.
+    What is safe for this guest, only a tool can say. A claim about the shop must be in a document
+    that the sentence cites, or come from a tool.
     """
     if kind == f"free of {Allergen.SULPHITES}" and _is_unsulphured(sentence, grounds):
         return True
     if kind in FREE_OF:
-        allergen = FREE_OF[kind]
-        return all(wine.facts.is_known_to_lack(allergen) for wine in grounds.wines)
+        return _is_known_to_be_lacking(FREE_OF[kind], grounds)
     if kind in OF_WINES:
         return _holds_for_wines(kind, sentence, grounds)
     if kind == "safe":
-        return _says(kind, grounds.tool_texts)
+        return _is_said(kind, grounds.tool_texts)
     texts = [*grounds.cited_texts, *grounds.tool_texts]
-    is_said = SHOP_TOPICS[kind] in find_shop_topics(texts) or _says(kind, texts)
+    is_said = SHOP_TOPICS[kind] in find_shop_topics(texts) or _is_said(kind, texts)
     return is_said and find_numbers(sentence) <= grounds.numbers
+
+
+def _is_known_to_be_lacking(allergen: Allergen, grounds: Grounds) -> bool:
+    """Return whether all wines of a sentence are known to lack an allergen.
+
+    If no wine was found, the sentence speaks in general: "vegan wines contain no egg". A guest who
+    avoids the allergen would take it for an answer.
+    """
+    if not grounds.wines:
+        return allergen not in _list_avoided(grounds)
+    return _lack_all([allergen], grounds.wines)
 
 
 def _holds_for_wines(kind: str, sentence: str, grounds: Grounds) -> bool:
@@ -228,20 +237,20 @@ def _holds_for_wines(kind: str, sentence: str, grounds: Grounds) -> bool:
 
     If no wine was found, a sentence about vegan wines or certificates speaks in general.
     """
-    if kind == "stock" and not _find_counts(sentence) <= grounds.numbers:
+    if kind == "stock" and not _find_bottle_counts(sentence) <= grounds.numbers:
         return False
     if not grounds.wines:
         return kind in {"vegan", "certified"}
-    facts = [_has(kind, wine) for wine in grounds.wines]
+    facts = [_is_true_of(kind, wine) for wine in grounds.wines]
     holds = any(facts)
     if grounds.is_about_all:
         holds = all(facts)
     if kind == "certified" and not holds:
-        return _says(kind, grounds.texts)
+        return _is_said(kind, grounds.texts)
     return holds
 
 
-def _has(kind: str, wine: AnyWine) -> bool:
+def _is_true_of(kind: str, wine: AnyWine) -> bool:
     """Return whether the catalogue says this of a wine."""
     offers = [offer for offer in wine.facts.offers if offer.in_stock]
     if kind == "stock":
@@ -253,7 +262,7 @@ def _has(kind: str, wine: AnyWine) -> bool:
     return any(offer.kind == kind for offer in offers)
 
 
-def _find_counts(sentence: str) -> set[float]:
+def _find_bottle_counts(sentence: str) -> set[float]:
     """Return the numbers of bottles that a sentence names: 12 in "12 bottles in stock"."""
     words = fold_words(replace_number_words(sentence))
     counts: set[float] = set()
@@ -273,5 +282,6 @@ def _find_unfounded_counts(sentence: str, grounds: Grounds) -> list[Claim]:
     return claims
 
 
-def _says(kind: str, texts: Iterable[str]) -> bool:
+def _is_said(kind: str, texts: Iterable[str]) -> bool:
+    """Return whether one of the texts has words of this kind."""
     return any(mentions_kind(kind, text) for text in texts)

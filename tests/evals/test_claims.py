@@ -473,3 +473,20 @@ def test_what_is_denied_unknown_or_to_be_asked_is_no_claim(
     language: str, sentence: str
 ) -> None:
     assert not any(find_problems(said(language, sentence)))
+
+
+@pytest.mark.parametrize(
+    ("language", "asked", "sentence"),
+    [
+        ("en", "I'm allergic to milk", "Champagne contains no milk."),
+        ("pt", "Sou alérgico ao leite", "Os espumantes não contêm leite."),
+        ("de", "Ich habe eine Milchallergie", "Champagner enthält keine Milch."),
+    ],
+)
+def test_a_guest_with_an_allergy_is_told_nothing_general_about_its_allergen(
+    language: str, asked: str, sentence: str
+) -> None:
+    answer = SommelierResponse(response_type="informational", intro=sentence)
+    with use_language(language):
+        assert grounding_problem(answer, Evidence({}, [asked]))
+        assert grounding_problem(answer, Evidence({}, ["Hello"])) is None
