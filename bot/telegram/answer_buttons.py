@@ -62,7 +62,7 @@ RUN: Final = "x:"
 """Runs a proposed tool call: `x:DIGEST`."""
 OPENED: Final = "o:"
 """Says that the user has opened a bottle: `o:NUMBER`, with the number of the wine in the cellar."""
-BOUGHT: Final = "b:"
+BOUGHT: Final = "ca:"
 """The prefix of the data of the button that adds bought bottles, `b:COUNT NAME`."""
 
 MISUNDERSTOOD: Final = "off"
