@@ -40,7 +40,7 @@ _PARAGRAPH_END: Final = pattern(r"\n[ \t]*\n")
 _LAST_SPACE: Final = pattern(r"\s+\S*\Z")
 """The last white space, with the word after it."""
 _CONTEXT_CHARS: Final = 80
-"""The most characters read before and after a full stop to tell whether it ends a sentence."""
+"""The most characters read before and after a full stop to decide whether it ends a sentence."""
 _WORD: Final = pattern(r"\p{L}+'?")
 """A word, with an apostrophe after it: "l'"."""
 

@@ -160,7 +160,7 @@ async def run_proposal(proposal: Proposal, run: Run, servers: McpServers) -> Rep
     tool = servers.get_tool_without_confirmation(proposal.tool_name)
     if tool is None:
         return Reply(text=translate("tool_down", tool=name), outcome="failed")
-    # The id tells a model which of its calls a result answers. No model reads this result.
+    # By the id, a model knows which of its calls a result answers. No model reads this result.
     call = ToolCall(
         id="approved", name=proposal.tool_name, arguments=proposal.arguments
     )

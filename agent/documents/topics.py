@@ -1,4 +1,4 @@
-"""Find the topics of a question, to tell which passages of the documents are about it.
+"""Find the topics of a question, to find which passages of the documents are about it.
 
 The topics of a question are its content words. The `topics` of each language translate wine terms
 for English documents.

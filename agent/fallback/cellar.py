@@ -329,7 +329,7 @@ def _select_vintages(
 def _has_name(request: Request) -> bool:
     """Return whether words of a request are clearly names of wines, even if no bottle has them."""
     possible_names = list(request.owned_words)
-    # In a language that capitalises all nouns, a capital letter does not tell a name.
+    # In a language that capitalises all nouns, a capital letter does not mark a name.
     if not load_languages()[request.language].capitalises_nouns:
         possible_names += request.unknown_words
     if any(word[:1].isupper() for word in possible_names):

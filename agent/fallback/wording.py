@@ -36,7 +36,7 @@ SPARKLING_WORDS: Final = frozenset(
     "sparkling bubbles prickelnd schaumwein effervescent bulles espumoso spumante bollicine "
     "mousserend espumante".split()
 )
-"""The words that tell that an alcohol-free wine sparkles. Its style does not."""
+"""The words that say that an alcohol-free wine sparkles. Its style does not."""
 DRY_STEPS: Final = frozenset({"bone_dry", "dry"})
 """The values of the sweetness that the description of a wine does not name. Most wines are dry."""
 NAME_FIELDS: Final = ("grapes", "regions", "countries")

@@ -1,4 +1,4 @@
-"""The known phrases of a message, and the language that they tell.
+"""The known phrases of a message, and the language that they show.
 
 Phrases are compared by the stems of their words, and the longest match wins. Names of dishes,
 grapes, places and kinds of wine are understood in every language, other words only in the language

@@ -75,7 +75,7 @@ async def list_prefetched_calls(
         wine_ids = shown_ids[:MAX_PREFETCHED_WINES]
         arguments = json.dumps({"wine_ids": wine_ids})
         return (ToolCall("", "get_wine", arguments),)
-    # Earlier messages may limit the search, so only the model can tell what to look for.
+    # Earlier messages may limit the search, so only the model can know what to look for.
     if inquiry.attachment or inquiry.history:
         return ()
     call = await _find_certain_call(

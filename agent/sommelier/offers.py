@@ -67,7 +67,7 @@ class Offer(BaseModel):
     ] = True
 
     def __str__(self) -> str:
-        """Return the facts that an answer may tell, such as `half 375 ml 26.95 EUR`."""
+        """Return the facts that an answer may state, such as `half 375 ml 26.95 EUR`."""
         facts: list[str] = [self.kind]
         if self.size_ml is not None:
             facts.append(f"{self.size_ml} ml")

@@ -52,7 +52,7 @@ class KnownNames:
 
     @property
     def source_text(self) -> str:
-        """Return nothing: a name tells no facts."""
+        """Return nothing: a name states no facts."""
         return ""
 
     @property
@@ -225,7 +225,7 @@ class _SentenceReader:
         return _Name(written, words, unknown, min_unknown, first_of_sentence)
 
     def _must_be_known(self, index: int) -> bool:
-        """Return whether a word tells which estate or wine a name means, unlike "Château"."""
+        """Return whether a word says which estate or wine a name means, unlike "Château"."""
         token = self._tokens[index]
         if _is_estate(token) or _is_title(token) or _is_year(token):
             return False

@@ -172,7 +172,7 @@ class Wine(BaseModel):
             "colore, tipo di vino, soort, wijnsoort, kleur, cor, tipo de vinho, gamme",
         ),
     ] = None
-    """None if the wine list does not tell it."""
+    """None if the wine list does not say it."""
     colour: Annotated[
         Colour | None,
         WineField(

@@ -32,7 +32,7 @@ NOT_FETCHED: Final = "Prompts cannot be fetched, the last good ones stay"
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """A project of Langfuse, and the names by which its traces tell this program from others."""
+    """A project of Langfuse, and the names that distinguish this program's traces from others."""
 
     keys: tuple[str, str]
     """The public key and the secret key."""

@@ -83,7 +83,7 @@ def import_wines(
     ask_model: Annotated[
         bool,
         typer.Option(
-            "--ask-model", help="Let the model tell styles, grapes and origins."
+            "--ask-model", help="Let the model fill in styles, grapes and origins."
         ),
     ] = False,
 ) -> None:
@@ -235,12 +235,12 @@ def _show_reading(catalogue: CatalogueFile) -> None:
         print_text(f"Headings and sheets: {', '.join(catalogue.headings)}")
     if not catalogue.has_allergens:
         typer.echo(
-            "No column tells allergens: all wines are assumed to have sulphites, and nothing is "
+            "No column has allergens: all wines are assumed to have sulphites, and nothing is "
             "known of egg, milk and fish."
         )
     if not catalogue.has_currency:
         typer.echo(
-            "No column tells the currency: prices are in EUR; --currency names another."
+            "No column has the currency: prices are in EUR; --currency names another."
         )
     shown = catalogue.wines
     # The owner has to check every wine that a model has read from a picture.

@@ -3,7 +3,7 @@
 The data of a button contain all that its handler needs, so buttons work after a restart.
 
 Presses that are too old, repeated, or made by other users change nothing. The stored turn of the
-answer tells whose buttons they are. The commit of a press stores that the button was pressed.
+answer says whose buttons they are. The commit of a press stores that the button was pressed.
 
 The text of a message shows each proposed tool call, and its button contains a digest of the call.
 So only a call that the user has seen can run.

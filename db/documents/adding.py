@@ -14,7 +14,7 @@ from db.documents.store import (
     STARTER_PREFIX,
     SaveResult,
     SqlDocumentStore,
-    do_not_tell,
+    ignore_progress,
 )
 
 READ_SECONDS: Final = 60
@@ -42,12 +42,12 @@ class AddReport:
 async def add_documents(
     store: SqlDocumentStore,
     paths: Sequence[Path],
-    tell: Callable[[str], None] = do_not_tell,
+    show_progress: Callable[[str], None] = ignore_progress,
 ) -> AddReport:
     """Index files and folders. Go on if a file cannot be read, and report it.
 
-    `tell` is called with texts about the progress. The stored path of a file in a folder begins
-    with the name of the folder. The stored path of any other file is its path as given.
+    `show_progress` is called with texts. The stored path of a file in a folder begins with the name
+    of the folder. The stored path of any other file is its path as given.
     """
     report = AddReport()
     files = await asyncio.to_thread(_list_files, paths, report.problems)
@@ -59,7 +59,7 @@ async def add_documents(
         "unchanged": report.unchanged,
     }
     for number, (path, file) in enumerate(files.items(), start=1):
-        tell(f"{number} of {len(files)} files read")
+        show_progress(f"{number} of {len(files)} files read")
         try:
             data = await asyncio.to_thread(read_bytes, file)
             if content_hash(data) == stored_hashes.get(path):
@@ -78,7 +78,7 @@ async def add_documents(
         paths_by_result[result].append(path)
         if document.note:
             report.notes.append(f"{path} {document.note}")
-    report.embedded = await store.embed_missing(tell)
+    report.embedded = await store.embed_missing(show_progress)
     return report
 
 

@@ -61,7 +61,7 @@ def read_bytes(file: Path) -> bytes:
 
 
 def read_document(data: bytes, path: str) -> Document:
-    """Return the title and the sections of a file. The suffix of `path` tells its kind.
+    """Return the title and the sections of a file. The suffix of `path` shows its kind.
 
     Raises:
         Unreadable: the file cannot be parsed, or it has no text, or too much of it.

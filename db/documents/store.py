@@ -72,7 +72,7 @@ _WITH_DOCUMENT: Final = select(
 logger = logging.getLogger(__name__)
 
 
-def do_not_tell(progress: str) -> None:
+def ignore_progress(progress: str) -> None:
     """Tell nobody about the progress."""
 
 
@@ -187,7 +187,9 @@ class SqlDocumentStore(SqlRepository):
                 results.append(result)
         return results
 
-    async def embed_missing(self, tell: Callable[[str], None] = do_not_tell) -> int:
+    async def embed_missing(
+        self, show_progress: Callable[[str], None] = ignore_progress
+    ) -> int:
         """Embed all chunks that have no vector of this model. Return how many these were.
 
         A batch that fails is skipped until the next call.
@@ -212,7 +214,7 @@ class SqlDocumentStore(SqlRepository):
             failed_batches = 0
             await self._store_vectors(numbers, vectors)
             embedded_count += len(rows)
-            tell(f"{embedded_count} parts can be found by meaning")
+            show_progress(f"{embedded_count} parts can be found by meaning")
         if embedded_count:
             async with self.sessions.begin() as session:
                 await _count_change(session)

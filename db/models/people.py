@@ -165,7 +165,7 @@ class ForgottenUserRow(Base):
     """The time `at` when a user's data were deleted.
 
     A turn that was accepted before this time, and ends after it, stores nothing about the user.
-    `user` is the hash that stands for the user in traces. So the row does not tell who it was.
+    `user` is the hash that stands for the user in traces. So the row does not reveal who it was.
     """
 
     __tablename__ = "forgotten_users"

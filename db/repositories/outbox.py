@@ -34,7 +34,7 @@ class TurnTaken(BaseException):
 
 
 class Outbox(SqlRepository):
-    """The messages of turns, and what sending them tells of their chats."""
+    """The messages of turns, and what sending them reveals about their chats."""
 
     async def record_delivery(
         self, message: OutboxRow, *, skip_rest: bool = False

@@ -38,7 +38,7 @@ BUBBLES: Final = (
     "sekt",
     "mousseux",
 )
-"""Words that tell that an alcohol-free wine is sparkling: its style is only "alcohol-free"."""
+"""Words that say that an alcohol-free wine is sparkling: its style is only "alcohol-free"."""
 MAX_ALCOHOL_FREE: Final = 0.5
 """The strongest drink that may be sold as alcohol-free, in % vol."""
 FIELDS_BY_FILTER: Final[Mapping[str, str]] = {
@@ -154,7 +154,7 @@ def _has_style(query: WineQuery) -> Predicate:
     """Return the predicate that a wine has one of the styles of a query.
 
     If an alcohol-free wine is wanted, its style is "alcohol-free". Then its colour, or a word such
-    as "fizz", must tell the wanted style.
+    as "fizz", must name the wanted style.
     """
     styles: frozenset[str | None] = frozenset(query.styles)
     if not query.alcohol_free or Style.ALCOHOL_FREE in styles:
@@ -207,7 +207,7 @@ def _is_from(names: Sequence[str]) -> Predicate:
 def _is_in_region(names: Sequence[str]) -> Predicate:
     """Return the predicate that a wine is from one of the regions.
 
-    The name of the wine is read, too: in many lists only the name tells the region.
+    The name of the wine is read, too: in many lists only the name has the region.
     """
     regions = _all_synonyms("regions", names)
 

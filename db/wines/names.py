@@ -40,7 +40,7 @@ MAX_EDITS: Final = ((12, 3), (8, 2), (4, 1))
 """How many letters of a misspelt word may differ: 3 in a word of 12 letters or more, and so on."""
 MIN_EDITED_LETTERS: Final = 4
 MIN_COMMON_LETTERS: Final = 4
-"""A common word of fewer letters, such as an article, never tells wines apart."""
+"""A common word of fewer letters, such as an article, never distinguishes wines."""
 MIN_SQUEEZED_LETTERS: Final = 7
 """A shorter name is not looked for without its spaces."""
 MIN_SQUEEZED_SCORE: Final = 92
@@ -82,7 +82,7 @@ class NameIndex:
 
         # In these lists, the item of a wine stands at the wine's number.
         self._telling_texts: list[str] = []
-        """The telling words of each wine: those that tell it from others."""
+        """The telling words of each wine: those that distinguish it from others."""
         self._squeezed: list[str] = []
         """The same words without spaces."""
         self._telling_producers: list[frozenset[str]] = []

@@ -82,7 +82,7 @@ class WineIndex:
         )
 
     def _match_text(self, text: str) -> Matches | None:
-        """Return the wines that match a text, or None if no word of the text tells anything."""
+        """Return the wines that match a text, or None if no word of the text says anything."""
         words = extract_words(text)
         if not words:
             return None
@@ -168,7 +168,7 @@ def _split_by_allergens(
 ) -> Sequence[Sequence[Entry]]:
     """Return the wines in groups, those first that are known to lack the allergens to avoid.
 
-    An allergen that a list does not tell may be in a wine all the same: the guest must ask. But a
+    An allergen that a list does not state may be in a wine all the same: the guest must ask. But a
     wine that meets the soft filters comes before one that does not, even if the guest must ask.
     """
     avoided = set(query.without_allergens)

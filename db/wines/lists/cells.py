@@ -216,4 +216,4 @@ CELL_READERS: Final[Mapping[str, Callable[[str], object]]] = {
     "notes": _read_notes,
     "allergens": _read_allergens,
 }
-"""The readers of fields for which the type does not tell how a cell is read."""
+"""The readers of fields for which the type does not determine how a cell is read."""

@@ -1,6 +1,6 @@
 """Derive what a list does not say about a wine, from its name, its tags, and tables of names.
 
-What these do not tell stays unknown.
+What these do not say stays unknown.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -74,7 +74,7 @@ def complete(cells: Mapping[str, str], clues: Sequence[str]) -> Completed:
     known = dict(cells)
     style = known.get("style", "")
     if read_style(style) not in set(Style):
-        # Such a cell, for example "wine", does not tell the style.
+        # Such a cell, for example "wine", does not say the style.
         known.pop("style", None)
         style = ""
     facts = _FactsByKind()
@@ -102,7 +102,7 @@ def complete(cells: Mapping[str, str], clues: Sequence[str]) -> Completed:
 
 @dataclass(slots=True)
 class _FactsByKind:
-    """What texts tell about a wine: the facts of each kind, in the order of the texts."""
+    """What texts say about a wine: the facts of each kind, in the order of the texts."""
 
     styles: list[str] = field(default_factory=list)
     sweetness: list[str] = field(default_factory=list)
@@ -128,7 +128,7 @@ class _FactsByKind:
 def _find_place(places: Sequence[WinePlace], country: str) -> WinePlace | None:
     """Return the most telling place in the country, or None.
 
-    An appellation tells more than a region.
+    An appellation says more than a region.
     """
     if country:
         name = read_country(country)
@@ -137,7 +137,7 @@ def _find_place(places: Sequence[WinePlace], country: str) -> WinePlace | None:
 
 
 def _rank_place(place: WinePlace) -> tuple[bool, bool, int]:
-    """Return a sort key that is higher for a place which tells more about a wine."""
+    """Return a sort key that is higher for a place that says more about a wine."""
     tells_style_or_grapes = bool(place.style or place.grapes)
     is_within_region = not _is_region(place)
     return tells_style_or_grapes, is_within_region, len(place.name)
@@ -185,7 +185,7 @@ def _find_style(
     place: WinePlace | None,
     grapes: Sequence[str],
 ) -> str:
-    """Return the style that a clue or the name tells, or else that of the place or the grapes."""
+    """Return the style that a clue or the name states, or else that of the place or the grapes."""
     for clue in clues:
         style = _pick_style(clue)
         if style:

@@ -46,7 +46,7 @@ class CatalogueFile:
 
     `profile` is the program that made the file, `read_as` the encoding or "a workbook". `columns`
     pairs the name of each column with the field as which it was read, "" if it is unused. `derived`
-    has, by the id of a wine, the fields that were guessed because the file does not tell them.
+    has, by the id of a wine, the fields that were guessed because the file does not state them.
     `filled_in` has those that a model filled in. `suggestions` has the fields that unused columns
     look like. `source` is a name that all versions of the list share.
     """
@@ -71,7 +71,7 @@ class CatalogueFile:
 
     @property
     def has_allergens(self) -> bool:
-        """Return whether a column of the file tells allergens."""
+        """Return whether a column of the file states allergens."""
         fields = [field for _, field in self.columns]
         return "allergens" in fields
 

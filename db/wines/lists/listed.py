@@ -32,7 +32,7 @@ class OfferCells:
 class ListedWine:
     """A wine in the words of the file.
 
-    `cells` has the cell of each field. `clues` are other texts that may tell the missing fields,
+    `cells` has the cell of each field. `clues` are other texts that may state the missing fields,
     the most telling first: a type, tags, the heading above the wine. `derived` names the cells that
     were guessed from others. `tells_allergens` says that the table has a column for allergens, so
     that an empty cell there means that the wine contains none.

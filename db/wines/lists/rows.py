@@ -105,7 +105,7 @@ class ListRow(Wine):
 def make_id(cells: Mapping[str, str]) -> str:
     """Return an id made of producer, name and vintage, such as `trimbach-riesling-2021`.
 
-    An id has only Latin letters. If the title has others, its checksum tells the wine from others.
+    An id has only Latin letters. If the title has others, the id contains its checksum, too.
     Return "" if the cells have no title.
     """
     producer = cells.get("producer", "")
@@ -165,7 +165,7 @@ def parse_cells(
 
 
 def read_offer(offer: OfferCells, currency: Currency | None = None) -> OfferFields:
-    """Return the fields of an offer. Those that the file does not tell are left out.
+    """Return the fields of an offer. Those that the file does not state are left out.
 
     `currency` is the currency of prices that name none, or None if it is not known.
     """

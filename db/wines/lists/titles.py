@@ -46,7 +46,7 @@ class Title:
     vintage: str = ""
 
     def derived_fields(self, given_producer: str) -> tuple[str, ...]:
-        """Return the names of the fields that only the title tells.
+        """Return the names of the fields that only the title states.
 
         They are ("producer",) if no column has the producer, which is then `given_producer`.
         """

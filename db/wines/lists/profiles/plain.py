@@ -1,7 +1,7 @@
 """Read a plain list, a workbook of a restaurant, and the exports of CellarTracker and Vivino.
 
 A column has a field of the wines, or the prices of an offer: "Glas 0,1l", "Flasche". Headings
-within the list and the names of sheets tell the style or the place of the wines below them.
+within the list and the names of sheets say the style or the place of the wines below them.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -45,7 +45,7 @@ class Columns:
     offers: Mapping[int, Packing]
     """The offers whose prices a column has, by the index of the column."""
     currency: str = ""
-    """The currency that the name of a column with prices tells."""
+    """The currency that the name of a column with prices states."""
 
 
 def read_plain(tables: Sequence[Table]) -> Reading:
@@ -323,7 +323,7 @@ def _read_offers(
 
 
 def _known_price(cell: str) -> str:
-    """Return the cell of a price, or "" if it says that the price is told on request."""
+    """Return the cell of a price, or "" if it says that the price is given on request."""
     if normalize(cell) in load_words()["prices"]["on_request"]:
         return ""
     return cell

@@ -54,7 +54,7 @@ class ShopWine:
     """A wine of a shop, which may be for sale in several vintages.
 
     `cells` has the cell of each field, except the id. `offers` has the offers of each vintage. The
-    vintage is "" if the shop does not tell it.
+    vintage is "" if the shop does not state it.
     """
 
     line: int
