@@ -25,16 +25,19 @@ async def change_bottles(
     owned = (
         select(BottleRow).where(BottleRow.user_id == change.user_id).with_for_update()
     )
-    rows = {row.key: row for row in await session.scalars(owned)}
-    last_number = max((row.number for row in rows.values()), default=0)
+    stored_rows = await session.scalars(owned)
+    rows = {row.key: row for row in stored_rows}
+    stored_keys = set(rows)
+    numbers = [row.number for row in rows.values()]
+    last_number = max(numbers, default=0)
     at = _time_of_change(rows.values(), now)
     made: list[CellarItem] = []
     overwritten: dict[str, CellarItem] = {}
     for item in change.bottles:
         row = rows.get(item.key)
-        is_new = row is None
         if row is None:
-            if len(rows) >= MAX_CELLAR_ITEMS or change.is_inverse:
+            is_full = len(rows) >= MAX_CELLAR_ITEMS
+            if is_full or change.is_inverse:
                 continue
             last_number += 1
             row = _make_row(change.user_id, item, last_number)
@@ -42,8 +45,10 @@ async def change_bottles(
             session.add(row)
         before = _to_item(row)
         after = change.apply_to(before, item)
-        made.append(replace(item, count=after.count - before.count))
-        if not is_new and _facts_of(after) != _facts_of(before):
+        added_count = after.count - before.count
+        made.append(replace(item, count=added_count))
+        is_stored = item.key in stored_keys
+        if is_stored and _facts_of(after) != _facts_of(before):
             overwritten[item.key] = before
         _save_item(row, after, at)
     await session.flush()

@@ -36,9 +36,10 @@ class DraftBroadcast(StoredChange):
 class SendBroadcast(StoredChange):
     """Queues the messages of a confirmed draft. The leading process sends them."""
 
+    is_personal: ClassVar[bool] = False
+
     broadcast_id: int
     messages: Sequence[OutboxRow]
-    is_personal: ClassVar[bool] = False
 
     async def apply(self, transaction: Transaction) -> None:
         """Queue the messages, unless that was done before."""

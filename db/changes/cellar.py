@@ -44,7 +44,10 @@ class KeepImport(StoredChange):
 
 @dataclass(frozen=True, slots=True)
 class ImportCellar(StoredChange):
-    """Changes the cellar by the kept items of a file, once. Drops them if `mode` is None."""
+    """Changes the cellar by the kept items of a file, once.
+
+    If `mode` is None, the user does not want them, and they are dropped.
+    """
 
     user_id: int
     import_id: int
@@ -75,11 +78,13 @@ class StoreList(StoredChange):
     async def apply(self, transaction: Transaction) -> None:
         """Compare the list with the cellar as it is in this transaction, and change the cellar."""
         owned = select(BottleRow.__table__).where(BottleRow.user_id == self.user_id)
-        rows = (await transaction.session.execute(owned)).all()
+        rows = await transaction.session.execute(owned)
         stored = [to_record(CellarItem, row) for row in rows]
         plan = make_plan(self.items, stored, self.mode)
         change = Change(
-            user_id=self.user_id, bottles=plan.changes, undo_id=self.undo_id
+            user_id=self.user_id,
+            bottles=plan.changes,
+            undo_id=self.undo_id,
         )
         await ChangeMemory(change).apply(transaction)
 

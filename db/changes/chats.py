@@ -16,15 +16,15 @@ from db.statements import insert_new, upsert
 class SetAccess(StoredChange):
     """Allows or blocks a user, also one who never wrote to the bot."""
 
+    is_personal: ClassVar[bool] = False
+
     user_id: int
     access: Access
-    is_personal: ClassVar[bool] = False
 
     async def apply(self, transaction: Transaction) -> None:
         """Store the decision of the admin."""
-        await upsert(
-            transaction.session, ChatRow(chat_id=self.user_id, access=self.access)
-        )
+        decided = ChatRow(chat_id=self.user_id, access=self.access)
+        await upsert(transaction.session, decided)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +41,16 @@ class AskAdmins(StoredChange):
         """Store that the admins were asked. Send the questions if that was not stored before."""
         session = transaction.session
         await insert_new(session, ChatRow(chat_id=self.user_id))
-        is_this_user = ChatRow.chat_id == self.user_id
-        was_not_asked = ChatRow.is_introduced.is_not(True)
-        introduce = update(ChatRow).where(is_this_user, was_not_asked)
-        if await count_changed(session, introduce.values(is_introduced=True)):
+        introduce = (
+            update(ChatRow)
+            .where(
+                ChatRow.chat_id == self.user_id,
+                ChatRow.is_introduced.is_not(True),
+            )
+            .values(is_introduced=True)
+        )
+        is_first = await count_changed(session, introduce)
+        if is_first:
             transaction.messages.extend(self.messages)
 
 
@@ -67,9 +73,10 @@ class MigrateChat(StoredChange):
     Telegram gives a group a new id when it becomes a supergroup.
     """
 
+    is_personal: ClassVar[bool] = False
+
     chat_id: int
     new_id: int
-    is_personal: ClassVar[bool] = False
 
     async def apply(self, transaction: Transaction) -> None:
         """Move the rows, and store the new id for turns that still run in the old group."""
@@ -84,5 +91,5 @@ class MigrateChat(StoredChange):
         await upsert(session, *moved_concerns)
         await session.execute(delete(ConcernRow).where(is_old))
         for model in (MessageRow, TurnRow):
-            move = update(model).where(model.chat_id == old_id).values(chat_id=new_id)
-            await session.execute(move)
+            move = update(model).where(model.chat_id == old_id)
+            await session.execute(move.values(chat_id=new_id))

@@ -8,7 +8,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
-from sqlalchemy import ColumnElement, bindparam, delete, func, or_, select, true, update
+from sqlalchemy import (
+    ColumnElement,
+    and_,
+    bindparam,
+    delete,
+    func,
+    or_,
+    select,
+    true,
+    update,
+)
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from db.changes.base import StoredChange, Transaction
@@ -67,7 +77,8 @@ MEMORY: Final = (
     KeptImportRow,
 )
 """The tables with what the bot remembers about a user."""
-OwnedRows = Mapping[type[Base], Sequence[ColumnElement[bool]]]
+Condition = ColumnElement[bool]
+OwnedRows = Mapping[type[Base], Sequence[Condition]]
 """The conditions for the rows of a user in each table. A row that meets one of them is theirs."""
 NO_PERSONAL_DATA: Final[dict[str, object]] = {
     "chat_id": 0,
@@ -92,15 +103,19 @@ class ForgetConversation(StoredChange):
 
     async def apply(self, transaction: Transaction) -> None:
         """Store the time of the deletion, and delete the messages."""
-        # The present time would be wrong: what came after the wish for the deletion is kept.
-        at = transaction.accepted_at
-        key = {"chat_id": self.chat_id, "thread_id": self.thread_id}
-        await upsert(transaction.session, ForgottenChatRow(**key, at=at))
-        forgotten = delete(MessageRow).where(
+        session = transaction.session
+        forgotten = ForgottenChatRow(
+            chat_id=self.chat_id,
+            thread_id=self.thread_id,
+            # The present time would be wrong: what came after the wish for the deletion is kept.
+            at=transaction.accepted_at,
+        )
+        await upsert(session, forgotten)
+        delete_messages = delete(MessageRow).where(
             MessageRow.chat_id == self.chat_id,
             MessageRow.thread_id == self.thread_id,
         )
-        await transaction.session.execute(forgotten)
+        await session.execute(delete_messages)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,38 +145,44 @@ class ForgetUser(StoredChange):
         await session.execute(referrals.values(state=ReferralState.ENDED))
         owned = find_owned_rows(self.user_id, self.user)
         await self._anonymise(session, owned)
+        await self._delete(session, owned)
+        now = transaction.now
+        deletion = DeletionRow(user=self.user, at=now, due_at=now, tries=0)
+        await upsert(session, deletion)
+
+    async def _delete(self, session: AsyncSession, owned: OwnedRows) -> None:
+        """Delete the rows that are no longer needed."""
         # While a turn runs or its answer is being sent, its updates and messages are still needed.
         unfinished = select(UpdateRow.update_id).where(IS_UNFINISHED)
         begun_by = func.coalesce(UpdateRow.turn_id, UpdateRow.update_id)
         # For NOT IN instead of EXISTS, Postgres would read the whole table.
         is_being_sent = unfinished.where(UpdateRow.update_id == OutboxRow.update_id)
-        may_delete: dict[type[Base], ColumnElement[bool]] = {
+        may_delete: dict[type[Base], Condition] = {
             UpdateRow: begun_by.not_in(unfinished),
             OutboxRow: ~is_being_sent.exists(),
             ChatRow: ChatRow.access.is_(None),
         }
         for model, conditions in owned.items():
+            row_may_go = may_delete.get(model, true())
             for is_theirs in conditions:
-                row_may_go = may_delete.get(model, true())
-                await session.execute(delete(model).where(is_theirs, row_may_go))
-        now = transaction.now
-        deletion = DeletionRow(user=self.user, at=now, due_at=now, tries=0)
-        await upsert(session, deletion)
+                delete_theirs = delete(model).where(is_theirs, row_may_go)
+                await session.execute(delete_theirs)
 
     async def _anonymise(self, session: AsyncSession, owned: OwnedRows) -> None:
         """Remove from the rows that are not deleted what says whose they were."""
-        is_of_chat = UpdateRow.chat_id == self.user_id
-        is_done = UpdateRow.state == UpdateState.DONE
-        done = update(UpdateRow).where(is_of_chat, is_done)
+        done = update(UpdateRow).where(
+            UpdateRow.chat_id == self.user_id,
+            UpdateRow.state == UpdateState.DONE,
+        )
         await session.execute(done.values(NO_PERSONAL_DATA))
         unfinished = select(UpdateRow.update_id).where(IS_UNFINISHED)
         is_being_sent = OutboxRow.update_id.in_(unfinished)
         for is_theirs in owned[OutboxRow]:
-            released = update(OutboxRow).where(is_theirs, is_being_sent)
-            await session.execute(released.values(turn_id=None, referral_id=None))
-        unknown = {"is_reachable": None, "is_introduced": None}
-        is_chat = ChatRow.chat_id == self.user_id
-        await session.execute(update(ChatRow).where(is_chat).values(unknown))
+            # The rows to which the message refers are deleted before it is sent.
+            release = update(OutboxRow).where(is_theirs, is_being_sent)
+            await session.execute(release.values(turn_id=None, referral_id=None))
+        chat = update(ChatRow).where(ChatRow.chat_id == self.user_id)
+        await session.execute(chat.values(is_reachable=None, is_introduced=None))
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,8 +194,8 @@ class ForgetMemory(StoredChange):
     async def apply(self, transaction: Transaction) -> None:
         """Delete the rows."""
         for model in MEMORY:
-            is_theirs = model.user_id == self.user_id
-            await transaction.session.execute(delete(model).where(is_theirs))
+            delete_theirs = delete(model).where(model.user_id == self.user_id)
+            await transaction.session.execute(delete_theirs)
 
 
 def find_owned_rows(user_id: int, user: str) -> OwnedRows:
@@ -189,11 +210,15 @@ def find_owned_rows(user_id: int, user: str) -> OwnedRows:
     referrals = select(ReferralRow.id).where(ReferralRow.user_id == user_id)
     traces_of_turns = select(TurnRow.trace_id).where(TurnRow.user_id == user_id)
     traces = select(TraceRow.trace_id).where(TraceRow.user == user)
-    is_unanswered = (UpdateRow.state != UpdateState.DONE) & (
-        UpdateRow.user_id == user_id
+    is_unanswered = and_(
+        UpdateRow.user_id == user_id,
+        UpdateRow.state != UpdateState.DONE,
     )
     return {
-        MessageRow: (MessageRow.chat_id == user_id, MessageRow.turn_id.in_(turns)),
+        MessageRow: (
+            MessageRow.chat_id == user_id,
+            MessageRow.turn_id.in_(turns),
+        ),
         OutboxRow: (
             OutboxRow.chat_id == user_id,
             OutboxRow.turn_id.in_(turns),
@@ -205,8 +230,14 @@ def find_owned_rows(user_id: int, user: str) -> OwnedRows:
             ScoreRow.trace_id.in_(traces),
             ScoreRow.trace_id.in_(traces_of_turns),
         ),
-        TraceRow: (TraceRow.user == user, TraceRow.trace_id.in_(traces_of_turns)),
-        UpdateRow: (UpdateRow.chat_id == user_id, is_unanswered),
+        TraceRow: (
+            TraceRow.user == user,
+            TraceRow.trace_id.in_(traces_of_turns),
+        ),
+        UpdateRow: (
+            UpdateRow.chat_id == user_id,
+            is_unanswered,
+        ),
         **{model: (model.user_id == user_id,) for model in MEMORY},
         BroadcastRow: (BroadcastRow.created_by == user_id,),
         PressRow: (PressRow.chat_id == user_id,),

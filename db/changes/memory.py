@@ -1,7 +1,7 @@
 """Change what is remembered of a user: facts, bottles and concerns."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -103,7 +103,7 @@ class ForgetConcerns(StoredChange):
 
     user_id: int
     chat_id: int | None = None
-    kept: Collection[str] = field(default=())
+    kept: Collection[str] = ()
     """The concerns that stay."""
 
     async def apply(self, transaction: Transaction) -> None:
@@ -120,13 +120,14 @@ def undo_condition(user_id: int, undo_id: int, now: datetime) -> ColumnElement[b
     """Return the condition by which a query finds a change that the user can still undo."""
     is_theirs = UndoableChangeRow.user_id == user_id
     is_this = UndoableChangeRow.undo_id == undo_id
-    return is_theirs & is_this & (UndoableChangeRow.until > now)
+    is_kept = UndoableChangeRow.until > now
+    return is_theirs & is_this & is_kept
 
 
 def without_added_allergies(change: Change) -> Change:
     """Return a change without the allergies that it adds, so that undoing it removes none."""
-    added = tuple(fact for fact in change.added_facts if fact.kind != "allergy")
-    return replace(change, added_facts=added)
+    others = [fact for fact in change.added_facts if fact.kind != "allergy"]
+    return replace(change, added_facts=tuple(others))
 
 
 def _to_storable(change: Change) -> Change:
@@ -235,7 +236,8 @@ async def _remove_fact(session: AsyncSession, user_id: int, fact: Fact) -> None:
     if fact.kind == "allergy":
         # An allergy is also stored as a concern in each chat where the user stated it.
         remove_concern = delete(ConcernRow).where(
-            ConcernRow.user_id == user_id, ConcernRow.name == fact.value
+            ConcernRow.user_id == user_id,
+            ConcernRow.name == fact.value,
         )
         await session.execute(remove_concern)
 

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import chain
 from typing import Final, Literal
 
 from sqlalchemy import delete, select, update
@@ -32,11 +31,16 @@ class RateTurn(StoredChange):
 
     async def apply(self, transaction: Transaction) -> None:
         """Change the row, unless it has this verdict already."""
-        is_changed = TurnRow.verdict.is_distinct_from(self.verdict)
-        rated = update(TurnRow).where(TurnRow.turn_id == self.turn_id, is_changed)
-        values = {"verdict": self.verdict, "reason": None, "comment": ""}
         # One conditional statement, so that simultaneous presses on two replicas both count.
-        await transaction.session.execute(rated.values(values))
+        rate = (
+            update(TurnRow)
+            .where(
+                TurnRow.turn_id == self.turn_id,
+                TurnRow.verdict.is_distinct_from(self.verdict),
+            )
+            .values(verdict=self.verdict, reason=None, comment="")
+        )
+        await transaction.session.execute(rate)
         await _update_taste_and_scores(transaction, self.turn_id)
 
 
@@ -50,11 +54,16 @@ class ExplainRating(StoredChange):
 
     async def apply(self, transaction: Transaction) -> None:
         """Change the row, if the turn is disliked."""
-        text = strip_unstorable(self.text).strip()[:MAX_COMMENT_CHARS]
-        is_this = TurnRow.turn_id == self.turn_id
-        is_disliked = TurnRow.verdict == "disliked"
-        explain = update(TurnRow).where(is_this, is_disliked)
-        await transaction.session.execute(explain.values({self.field: text}))
+        text = strip_unstorable(self.text).strip()
+        explain = (
+            update(TurnRow)
+            .where(
+                TurnRow.turn_id == self.turn_id,
+                TurnRow.verdict == "disliked",
+            )
+            .values({self.field: text[:MAX_COMMENT_CHARS]})
+        )
+        await transaction.session.execute(explain)
         await _update_taste_and_scores(transaction, self.turn_id)
 
 
@@ -68,10 +77,12 @@ class RestoreRatings(StoredChange):
     async def apply(self, transaction: Transaction) -> None:
         """Store the rows, without turns: those of the export are not in this database."""
         session = transaction.session
-        stored = select(TasteRatingRow.id).where(TasteRatingRow.user_id == self.user_id)
-        if await session.scalar(stored.limit(1)) is not None:
+        is_theirs = TasteRatingRow.user_id == self.user_id
+        any_rating = select(TasteRatingRow.id).where(is_theirs).limit(1)
+        if await session.scalar(any_rating) is not None:
             return
-        for rating in self.ratings[-MAX_TASTE_RATINGS:]:
+        newest = self.ratings[-MAX_TASTE_RATINGS:]
+        for rating in newest:
             row = TasteRatingRow(
                 user_id=self.user_id,
                 turn_id=None,
@@ -103,14 +114,7 @@ async def _rate_taste(session: AsyncSession, turn: TurnRow, now: datetime) -> No
     is_person = turn.user_id > 0
     if turn.verdict is None or not is_person:
         return
-    id_lists = select(MessageRow.wine_ids).where(MessageRow.turn_id == turn.turn_id)
-    ids = set(chain(*await session.scalars(id_lists)))
-    blends = select(WineRow.grapes).where(WineRow.id.in_(ids))
-    main_grapes: set[str] = set()
-    for grapes in await session.scalars(blends):
-        if grapes:
-            main_grapes.add(grapes[0])
-    for grape in sorted(main_grapes):
+    for grape in await _find_main_grapes(session, turn.turn_id):
         rating = TasteRatingRow(
             user_id=turn.user_id,
             turn_id=turn.turn_id,
@@ -123,6 +127,20 @@ async def _rate_taste(session: AsyncSession, turn: TurnRow, now: datetime) -> No
     await _drop_old_ratings(session, turn.user_id)
 
 
+async def _find_main_grapes(session: AsyncSession, turn_id: int) -> Sequence[str]:
+    """Return the first grapes of the wines that were shown in a turn, sorted."""
+    id_lists = select(MessageRow.wine_ids).where(MessageRow.turn_id == turn_id)
+    wine_ids: set[str] = set()
+    for ids_of_message in await session.scalars(id_lists):
+        wine_ids.update(ids_of_message)
+    blends = select(WineRow.grapes).where(WineRow.id.in_(wine_ids))
+    main_grapes: set[str] = set()
+    for grapes in await session.scalars(blends):
+        if grapes:
+            main_grapes.add(grapes[0])
+    return sorted(main_grapes)
+
+
 async def _drop_old_ratings(session: AsyncSession, user_id: int) -> None:
     """Delete a user's ratings of tastes except the newest."""
     old = (
@@ -132,4 +150,5 @@ async def _drop_old_ratings(session: AsyncSession, user_id: int) -> None:
         .offset(MAX_TASTE_RATINGS)
         .limit(MAX_TASTE_RATINGS)
     )
-    await session.execute(delete(TasteRatingRow).where(TasteRatingRow.id.in_(old)))
+    is_old = TasteRatingRow.id.in_(old)
+    await session.execute(delete(TasteRatingRow).where(is_old))

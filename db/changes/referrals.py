@@ -35,9 +35,8 @@ class DraftReferral(StoredChange):
     async def apply(self, transaction: Transaction) -> None:
         """Store the draft."""
         is_theirs = ReferralRow.user_id == self.user_id
-        await transaction.session.execute(
-            delete(ReferralRow).where(is_theirs, IS_DRAFT)
-        )
+        drop_earlier = delete(ReferralRow).where(is_theirs, IS_DRAFT)
+        await transaction.session.execute(drop_earlier)
         draft = ReferralRow(
             id=self.referral_id,
             user_id=self.user_id,
@@ -56,7 +55,8 @@ class DropReferral(StoredChange):
     async def apply(self, transaction: Transaction) -> None:
         """Delete the draft."""
         is_this = ReferralRow.id == self.referral_id
-        await transaction.session.execute(delete(ReferralRow).where(is_this, IS_DRAFT))
+        drop = delete(ReferralRow).where(is_this, IS_DRAFT)
+        await transaction.session.execute(drop)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +77,8 @@ class OpenReferral(StoredChange):
         """Open the referral, unless the user has too many or the draft was sent before."""
         session = transaction.session
         is_theirs = ReferralRow.user_id == self.user_id
-        open_count = await session.scalar(
-            select(func.count()).where(is_theirs, IS_OPEN)
-        )
+        count_open = select(func.count()).where(is_theirs, IS_OPEN)
+        open_count = await session.scalar(count_open)
         if open_count is not None and open_count >= MAX_OPEN:
             transaction.messages.extend(self.refusal)
             return
@@ -93,7 +92,8 @@ class OpenReferral(StoredChange):
                 at=transaction.now,
             )
         )
-        if await count_changed(session, open_draft):
+        is_opened = await count_changed(session, open_draft)
+        if is_opened:
             transaction.messages.extend(self.messages)
 
 
@@ -122,7 +122,8 @@ class PassOn(StoredChange):
             .where(is_this, IS_OPEN, has_room)
             .values(messages=ReferralRow.messages + 1, at=transaction.now)
         )
-        if await count_changed(transaction.session, count_message):
+        is_counted = await count_changed(transaction.session, count_message)
+        if is_counted:
             transaction.messages.extend(self.messages)
         else:
             transaction.messages.extend(self.refusal)
@@ -144,5 +145,6 @@ class EndReferral(StoredChange):
             .where(ReferralRow.id == self.referral_id, IS_OPEN)
             .values(state=ReferralState.ENDED)
         )
-        if await count_changed(transaction.session, end):
+        has_ended = await count_changed(transaction.session, end)
+        if has_ended:
             transaction.messages.extend(self.messages)

@@ -28,16 +28,22 @@ class ChangeOffers(StoredChange):
     async def apply(self, transaction: Transaction) -> None:
         """Change the offers, and let all processes read the wines again."""
         values: dict[str, object] = {"changed_at": transaction.now}
-        if self.in_stock is not None:
-            values["in_stock"] = self.in_stock
+        if self.in_stock is True:
             # The staff says that there are bottles, but not how many.
-            values["stock"] = None if self.in_stock else 0
+            values |= {"in_stock": True, "stock": None}
+        elif self.in_stock is False:
+            values |= {"in_stock": False, "stock": 0}
         if self.price is not None:
             values["price"] = self.price
-        is_offer = (OfferRow.wine_id == self.wine_id) & OfferRow.position.in_(
-            self.positions
+        change = (
+            update(OfferRow)
+            .where(
+                OfferRow.wine_id == self.wine_id,
+                OfferRow.position.in_(self.positions),
+            )
+            .values(values)
         )
         session = transaction.session
-        change = update(OfferRow).where(is_offer).values(values)
-        if await count_changed(session, change):
+        is_changed = await count_changed(session, change)
+        if is_changed:
             await session.execute(INCREMENT_VERSION)

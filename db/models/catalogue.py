@@ -11,7 +11,9 @@ from sqlalchemy.orm import Mapped, mapped_column
 from agent.sommelier.wine import Wine, stored_wine_fields
 from db.models.base import Base, TextKey
 
-COLUMN_TYPES: Final[Mapping[type, type[sa.types.TypeEngine[Any]]]] = {
+ColumnType = type[sa.types.TypeEngine[Any]]
+
+COLUMN_TYPES: Final[Mapping[type, ColumnType]] = {
     bool: sa.Boolean,
     int: sa.Integer,
     float: sa.Double,
@@ -31,9 +33,9 @@ def _make_column(name: str, annotation: Any) -> sa.Column[Any]:
     # `int | None` has the arguments `int` and `NoneType`. `int` has no arguments.
     types = get_args(annotation) or (annotation,)
     is_nullable = NoneType in types
-    value_types = [value_type for value_type in types if value_type is not NoneType]
+    value_type = types[0]
     for field_type, column_type in COLUMN_TYPES.items():
-        if issubclass(value_types[0], field_type):
+        if issubclass(value_type, field_type):
             return sa.Column(name, column_type, nullable=is_nullable)
     raise TypeError(
         f"the field {name} of a wine has the type {annotation}: add it to COLUMN_TYPES"
@@ -43,8 +45,10 @@ def _make_column(name: str, annotation: Any) -> sa.Column[Any]:
 def _wine_columns() -> tuple[sa.Column[Any], ...]:
     """Return the columns of the stored fields that are not written in `WineRow`."""
     columns: list[sa.Column[Any]] = []
-    for name in sorted(stored_wine_fields() - {"id", "grapes"}):
-        columns.append(_make_column(name, Wine.model_fields[name].annotation))
+    other_fields = stored_wine_fields() - {"id", "grapes"}
+    for name in sorted(other_fields):
+        annotation = Wine.model_fields[name].annotation
+        columns.append(_make_column(name, annotation))
     return tuple(columns)
 
 

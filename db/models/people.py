@@ -87,8 +87,8 @@ class ReminderRow(MappedAsDataclass, Base, kw_only=True):
 class BottleRow(Base):
     """An item of a user's cellar: all bottles of one wine that the user owns or owned.
 
-    The columns are described at `CellarItem`, except `at`, the time when the item was stored first.
-    The user sees `number`: their items have the numbers 1, 2 and so on.
+    The columns are described at `CellarItem`, except `at`, the time of the item's last change. The
+    user sees `number`: their items have the numbers 1, 2 and so on.
     """
 
     __tablename__ = "bottles"

@@ -57,8 +57,10 @@ def upgrade() -> None:
     _create_people()
     _create_traces()
     _create_outbox()
-    is_sqlite = op.get_context().dialect.name == "sqlite"
-    for statement in SQLITE_FULL_TEXT if is_sqlite else POSTGRES_FULL_TEXT:
+    statements: tuple[str, ...] = POSTGRES_FULL_TEXT
+    if op.get_context().dialect.name == "sqlite":
+        statements = SQLITE_FULL_TEXT
+    for statement in statements:
         op.execute(statement)
 
 
@@ -74,9 +76,7 @@ def timestamp(
     return sa.Column(name, sa.DateTime(timezone=True), nullable=nullable, index=index)
 
 
-def required(
-    *names: str, type_: type[sa.types.TypeEngine[Any]] = sa.String
-) -> list[sa.Column[Any]]:
+def required(*names: str, type_: ColumnType = sa.String) -> list[sa.Column[Any]]:
     """Return non-nullable columns, by default of strings."""
     return [sa.Column(name, type_, nullable=False) for name in names]
 
@@ -98,9 +98,8 @@ def _create_wines() -> None:
         "wines",
         sa.Column("number", sa.Integer, primary_key=True),
         sa.Column("id", sa.String, nullable=False, unique=True),
-        *required(
-            "producer", "name", "country", "region", "appellation", "currency", "notes"
-        ),
+        *required("producer", "name", "country", "region"),
+        *required("appellation", "currency", "notes"),
         *required("source", "places", "search_text"),
         *required("grapes", "foods", "allergens", "grape_keys", type_=sa.JSON),
         *required("in_stock", type_=sa.Boolean),
@@ -174,10 +173,20 @@ def _create_messages() -> None:
         sa.Column("turn_id", sa.BigInteger, index=True),
         *required("tries", "epoch", type_=sa.Integer),
     )
-    op.create_index("ix_updates_chat_id_state", "updates", ["chat_id", "state"])
-    op.create_index("ix_updates_state_received_at", "updates", ["state", "received_at"])
     op.create_index(
-        "ix_updates_lane_state_update_id", "updates", ["lane", "state", "update_id"]
+        "ix_updates_chat_id_state",
+        "updates",
+        ["chat_id", "state"],
+    )
+    op.create_index(
+        "ix_updates_state_received_at",
+        "updates",
+        ["state", "received_at"],
+    )
+    op.create_index(
+        "ix_updates_lane_state_update_id",
+        "updates",
+        ["lane", "state", "update_id"],
     )
     op.create_table(
         "chats",
@@ -264,9 +273,12 @@ def _create_traces() -> None:
         timestamp("due_at"),
     )
     for table in ("traces", "scores"):
-        index = f"ix_{table}_waiting"
         op.create_index(
-            index, table, ["due_at"], sqlite_where=WAITING, postgresql_where=WAITING
+            f"ix_{table}_waiting",
+            table,
+            ["due_at"],
+            sqlite_where=WAITING,
+            postgresql_where=WAITING,
         )
 
 

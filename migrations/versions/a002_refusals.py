@@ -10,6 +10,5 @@ down_revision = "a001"
 def upgrade() -> None:
     """Add the words to traces and scores; those of earlier refusals are not known."""
     for table in ("traces", "scores"):
-        op.add_column(
-            table, sa.Column("refusal", sa.String, nullable=False, server_default="")
-        )
+        refusal = sa.Column("refusal", sa.String, nullable=False, server_default="")
+        op.add_column(table, refusal)

@@ -22,12 +22,12 @@ def upgrade() -> None:
     # SQLite cannot change a primary key: both tables are made anew from copies.
     op.execute(f"CREATE TABLE old_wines AS SELECT {WINE_COLUMNS} FROM wines")  # noqa: S608
     op.execute(f"CREATE TABLE old_offers AS SELECT {OFFER_COLUMNS} FROM offers")  # noqa: S608
+    # Offers refer to wines, so they are dropped first and copied back last.
     op.drop_table("offers")
     op.drop_table("wines")
     _create_tables()
-    for table, columns in (("wines", WINE_COLUMNS), ("offers", OFFER_COLUMNS)):
-        op.execute(f"INSERT INTO {table} ({columns}) SELECT {columns} FROM old_{table}")  # noqa: S608
-        op.drop_table(f"old_{table}")
+    _copy_back("wines", WINE_COLUMNS)
+    _copy_back("offers", OFFER_COLUMNS)
     op.create_table(
         "catalogue",
         sa.Column("id", sa.Integer, primary_key=True, autoincrement=False),
@@ -35,7 +35,14 @@ def upgrade() -> None:
     )
 
 
+def _copy_back(table: str, columns: str) -> None:
+    """Fill a table with the rows of its copy, and drop the copy."""
+    op.execute(f"INSERT INTO {table} ({columns}) SELECT {columns} FROM old_{table}")  # noqa: S608
+    op.drop_table(f"old_{table}")
+
+
 def _create_tables() -> None:
+    """Create the tables of wines and offers with a wine's id as its key."""
     op.create_table(
         "wines",
         sa.Column("id", sa.String, primary_key=True),

@@ -8,6 +8,5 @@ down_revision = "a006"
 
 
 def upgrade() -> None:
-    op.add_column(
-        "messages", sa.Column("answer", sa.String, nullable=False, server_default="")
-    )
+    answer = sa.Column("answer", sa.String, nullable=False, server_default="")
+    op.add_column("messages", answer)

@@ -16,7 +16,8 @@ def upgrade() -> None:
         op.add_column("wines", language)
         op.alter_column("wines", "notes_language", server_default=None)
         return
-    # SQLite makes the table anew. Dropping the old one deletes the offers of its wines.
+    # SQLite makes the table of wines anew. As the old one is dropped, the offers of its wines are
+    # deleted, so they are copied before.
     op.execute("CREATE TABLE old_offers AS SELECT * FROM offers")
     with op.batch_alter_table("wines") as table:
         table.alter_column("style", existing_type=sa.String, nullable=True)

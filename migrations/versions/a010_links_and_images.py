@@ -10,6 +10,5 @@ down_revision = "a009"
 def upgrade() -> None:
     """Add both columns; they are empty until a list that has them is imported again."""
     for name in ("link", "image"):
-        op.add_column(
-            "wines", sa.Column(name, sa.String, nullable=False, server_default="")
-        )
+        address = sa.Column(name, sa.String, nullable=False, server_default="")
+        op.add_column("wines", address)

@@ -15,26 +15,27 @@ NUMBER_BOTTLES = """
 """
 
 
+COUNTER = sa.BigInteger().with_variant(sa.Integer, "sqlite")
+"""An auto-incremented key. SQLite only increments a key whose type is INTEGER."""
+
+
 def upgrade() -> None:
-    op.add_column(
-        "bottles", sa.Column("number", sa.Integer, nullable=False, server_default="0")
-    )
+    number = sa.Column("number", sa.Integer, nullable=False, server_default="0")
+    op.add_column("bottles", number)
     op.add_column("bottles", sa.Column("size_ml", sa.Integer))
-    op.add_column(
-        "bottles", sa.Column("place", sa.String, nullable=False, server_default="")
-    )
-    op.add_column(
-        "bottles", sa.Column("bought", sa.String, nullable=False, server_default="")
-    )
+    for name in ("place", "bought"):
+        text = sa.Column(name, sa.String, nullable=False, server_default="")
+        op.add_column("bottles", text)
     op.execute(NUMBER_BOTTLES)
     op.create_index(
-        "ix_bottles_user_id_number", "bottles", ["user_id", "number"], unique=True
+        "ix_bottles_user_id_number",
+        "bottles",
+        ["user_id", "number"],
+        unique=True,
     )
     op.create_table(
         "drinks",
-        sa.Column(
-            "id", sa.BigInteger().with_variant(sa.Integer, "sqlite"), primary_key=True
-        ),
+        sa.Column("id", COUNTER, primary_key=True),
         sa.Column("user_id", sa.BigInteger, nullable=False),
         sa.Column("key", sa.String, nullable=False),
         sa.Column("wine", sa.JSON, nullable=False),

@@ -9,6 +9,5 @@ down_revision = "a011"
 
 def upgrade() -> None:
     """Add the column; messages that wait to be sent have no picture."""
-    op.add_column(
-        "outbox", sa.Column("picture", sa.String, nullable=False, server_default="")
-    )
+    picture = sa.Column("picture", sa.String, nullable=False, server_default="")
+    op.add_column("outbox", picture)

@@ -9,7 +9,8 @@ down_revision = "a012"
 
 def upgrade() -> None:
     support = op.create_table(
-        "schema_support", sa.Column("oldest_revision", sa.String, primary_key=True)
+        "schema_support",
+        sa.Column("oldest_revision", sa.String, primary_key=True),
     )
     # Release 0.2.0 runs on its own revision only.
     op.bulk_insert(support, [{"oldest_revision": revision}])

@@ -48,32 +48,45 @@ def upgrade() -> None:
     op.add_column("updates", sa.Column("user_id", sa.BigInteger))
     fill_senders()
     create_partial_index(
-        "ix_updates_not_done_user", "updates", ["user_id"], "state <> 'done'"
+        "ix_updates_not_done_user",
+        "updates",
+        ["user_id"],
+        "state <> 'done'",
     )
 
 
 def create_partial_index(
-    name: str, table: str, columns: list[str], condition: str
+    name: str,
+    table: str,
+    columns: list[str],
+    condition: str,
 ) -> None:
+    """Create an index on the rows that meet a condition."""
     where = sa.text(condition)
     op.create_index(name, table, columns, sqlite_where=where, postgresql_where=where)
 
 
 def fill_senders() -> None:
+    """Store who has sent each update that is not done. The payload of the update tells it."""
     connection = op.get_bind()
-    waiting = sa.select(updates.c.update_id, updates.c.payload).where(
-        updates.c.state != "done"
-    )
+    is_not_done = updates.c.state != "done"
+    waiting = sa.select(updates.c.update_id, updates.c.payload).where(is_not_done)
     for update_id, payload in connection.execute(waiting).all():
         is_this = updates.c.update_id == update_id
-        connection.execute(
-            sa.update(updates).where(is_this).values(user_id=find_sender(payload))
-        )
+        user_id = find_sender(payload)
+        fill = sa.update(updates).where(is_this).values(user_id=user_id)
+        connection.execute(fill)
 
 
 def find_sender(payload: dict[str, Any]) -> int | None:
+    """Return the id of the user in a payload such as `{"message": {"from": {"id": 7}}}`."""
     for part in payload.values():
-        sender = part.get("from") if isinstance(part, dict) else None
-        if isinstance(sender, dict) and isinstance(sender.get("id"), int):
-            return int(sender["id"])
+        if not isinstance(part, dict):
+            continue
+        sender = part.get("from")
+        if not isinstance(sender, dict):
+            continue
+        user_id = sender.get("id")
+        if isinstance(user_id, int):
+            return user_id
     return None

@@ -13,41 +13,51 @@ revision = "a017"
 down_revision = "a016"
 
 STATED = ("allergy", "hate", "like", "budget", "note")
-DUE, REMINDED = "due ", "reminded="
+"""The kinds of facts that users state."""
+DUE = "due "
+"""How a setting such as "due barolo-2016=2026" begins: in that year, its user was reminded."""
+REMINDED = "reminded="
+"""How a setting such as "reminded=2026-spring" begins."""
 SEASONS = ("winter", "spring", "summer", "autumn")
+"""The seasons in the order of a year."""
 COUNTER = sa.BigInteger().with_variant(sa.Integer, "sqlite")
+"""An auto-incremented key. SQLite only increments a key whose type is INTEGER."""
+ColumnType = type[sa.types.TypeEngine[Any]]
 
 
 def upgrade() -> None:
     op.add_column("bottles", sa.Column("reminded_year", sa.Integer))
     create_tables()
     copy_facts()
-    copy_reminders()
+    copy_settings()
     make_facts_anew()
-    op.execute(
-        sa.update(sa.table("schema_support", sa.column("oldest_revision"))).values(
-            oldest_revision=revision
-        )
-    )
+    schema_support = sa.table("schema_support", sa.column("oldest_revision"))
+    op.execute(sa.update(schema_support).values(oldest_revision=revision))
 
 
-def key(
-    name: str, kind: type[sa.types.TypeEngine[Any]] = sa.BigInteger
-) -> sa.Column[Any]:
-    return sa.Column(name, kind, primary_key=True, autoincrement=False)
+def key(name: str, type_: ColumnType = sa.BigInteger) -> sa.Column[Any]:
+    """Return a key that the database does not increment."""
+    return sa.Column(name, type_, primary_key=True, autoincrement=False)
 
 
 def time(name: str, *, nullable: bool = False) -> sa.Column[Any]:
+    """Return the column of a time."""
     return sa.Column(name, sa.DateTime(timezone=True), nullable=nullable)
 
 
 def text(name: str) -> sa.Column[Any]:
+    """Return the column of a text, which is never null."""
     return sa.Column(name, sa.String, nullable=False)
 
 
 def create_tables() -> None:
+    """Create the tables of what is remembered beside facts."""
     op.create_table(
-        "settings", key("user_id"), key("name", sa.String), text("value"), time("at")
+        "settings",
+        key("user_id"),
+        key("name", sa.String),
+        text("value"),
+        time("at"),
     )
     op.create_table(
         "concerns",
@@ -101,6 +111,7 @@ def create_tables() -> None:
 
 
 def copy_facts() -> None:
+    """Copy facts of these kinds to their own tables, where `said` and `value` get better names."""
     op.execute(
         "INSERT INTO concerns (user_id, chat_id, name, at, until) "
         "SELECT user_id, chat_id, value, at, until FROM facts WHERE kind = 'safety'"
@@ -120,43 +131,44 @@ def copy_facts() -> None:
     )
 
 
-def copy_reminders() -> None:
+def copy_settings() -> None:
     """Copy settings; the records of reminders among them go to the bottles and to the seasons."""
     connection = op.get_bind()
-    query = sa.text(
+    oldest_first = sa.text(
         "SELECT user_id, value, at FROM facts WHERE kind = 'setting' ORDER BY at"
     )
-    setting = sa.text(
+    store_setting = sa.text(
         "INSERT INTO settings (user_id, name, value, at) VALUES (:user_id, :name, :value, :at) "
         "ON CONFLICT (user_id, name) DO UPDATE SET value = :value, at = :at"
     )
-    due = sa.text(
+    store_year = sa.text(
         "UPDATE bottles SET reminded_year = :year WHERE user_id = :user_id AND key = :key "
         "AND coalesce(reminded_year, 0) < :year"
     )
-    seasons: dict[int, str] = {}
-    for user_id, stored, at in connection.execute(query).all():
+    store_season = sa.text(
+        "INSERT INTO reminders (user_id, season) VALUES (:user_id, :season)"
+    )
+    last_seasons: dict[int, str] = {}
+    for user_id, stored, at in connection.execute(oldest_first).all():
         if stored.startswith(REMINDED):
             season = stored.removeprefix(REMINDED)
-            seasons[user_id] = max(
-                seasons.get(user_id, season), season, key=order_of_season
-            )
+            last_season = last_seasons.get(user_id, season)
+            last_seasons[user_id] = max(last_season, season, key=order_of_season)
         elif stored.startswith(DUE):
-            item, _, year = stored.removeprefix(DUE).rpartition("=")
-            values = {"user_id": user_id, "key": item, "year": int(year)}
-            connection.execute(due, values)
+            item_key, _, year = stored.removeprefix(DUE).rpartition("=")
+            values = {"user_id": user_id, "key": item_key, "year": int(year)}
+            connection.execute(store_year, values)
         else:
             name, _, value = stored.partition("=")
             values = {"user_id": user_id, "name": name, "value": value, "at": at}
-            connection.execute(setting, values)
-    reminder = sa.text(
-        "INSERT INTO reminders (user_id, season) VALUES (:user_id, :season)"
-    )
-    for user_id, season in seasons.items():
-        connection.execute(reminder, {"user_id": user_id, "season": season})
+            connection.execute(store_setting, values)
+    for user_id, season in last_seasons.items():
+        values = {"user_id": user_id, "season": season}
+        connection.execute(store_season, values)
 
 
 def order_of_season(season: str) -> tuple[int, int]:
+    """Return the sort key of a season such as "2026-spring"."""
     year, _, name = season.partition("-")
     return int(year), SEASONS.index(name)
 

@@ -11,6 +11,9 @@ def upgrade() -> None:
     """Add both columns; of earlier turns nothing is known."""
     op.add_column("turns", sa.Column("lack", sa.String))
     hides_words = sa.Column(
-        "hides_words", sa.Boolean, nullable=False, server_default=sa.false()
+        "hides_words",
+        sa.Boolean,
+        nullable=False,
+        server_default=sa.false(),
     )
     op.add_column("turns", hides_words)

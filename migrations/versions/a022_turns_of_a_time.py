@@ -14,5 +14,9 @@ def upgrade() -> None:
     op.create_index("ix_turns_at_user_id_cost_usd", "turns", columns)
     op.drop_index("ix_turns_at", "turns")
     op.create_index(
-        "ix_turns_unmet", "turns", ["at"], sqlite_where=UNMET, postgresql_where=UNMET
+        "ix_turns_unmet",
+        "turns",
+        ["at"],
+        sqlite_where=UNMET,
+        postgresql_where=UNMET,
     )
