@@ -2,7 +2,7 @@
 
 from dataclasses import fields
 from functools import cache
-from typing import Any, Final, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
@@ -13,19 +13,18 @@ from db.models import Base
 T = TypeVar("T")
 Model = type[Base]
 
-MISSING: Final = object()
-
 
 def to_record(record_type: type[T], row: sa.Row[Any], **others: object) -> T:
     """Return a record, which is a dataclass, made of a row.
 
     A field has the value of the column with its name. `others` are values of further fields.
     """
+    columns = row._mapping
     values: dict[str, object] = {}
     for field in fields(cast("Any", record_type)):
-        value = row._mapping.get(field.name, MISSING)
-        if value is MISSING:
+        if field.name not in columns:
             continue
+        value = columns[field.name]
         if isinstance(value, list):
             # A column of JSON. A record must not change, so it gets a tuple.
             value = tuple(value)
@@ -71,7 +70,9 @@ async def insert_new(session: AsyncSession, *rows: Base) -> int:
     model = type(rows[0])
     statement = _insert_new(_dialect_of(session), model)
     values = [_values_of(row) for row in rows]
-    result = await session.execute(statement, values)
+    # Without this option, an insertion into Postgres returns -1 instead of the number of rows.
+    options = {"preserve_rowcount": True}
+    result = await session.execute(statement, values, execution_options=options)
     return cast("sa.CursorResult[Any]", result).rowcount
 
 

@@ -21,13 +21,13 @@ from db.changes.broadcasts import DraftBroadcast, SendBroadcast
 from db.changes.chats import AskAdmins
 from db.changes.forgetting import MEMORY, ForgetConversation, ForgetUser
 from db.changes.memory import ChangeMemory, SaveConcerns
-from db.commit import Commit, Fence
+from db.commit import Commit, Fence, Press
 from db.engine import Sessions
 from db.models import ChatRow, MessageRow, OutboxRow, TurnRow, UpdateRow
 from db.repositories.commits import Commits
 from db.repositories.inbox import Inbox
 from db.repositories.outbox import SKIPPED, Broadcasts, Outbox
-from db.repositories.people import MemoryRepository, MessageRepository
+from db.repositories.people import MemoryRepository, MemoryUpkeep, MessageRepository
 from tests.doubles.bot_api import CHAT, BotApi
 from tests.doubles.server import eventually
 from tests.fakes import CHINON
@@ -163,6 +163,27 @@ async def test_admins_were_never_asked_when_the_process_died_after_the_flag(
 
 async def recommend(message: str) -> Reply:
     return Reply(text=f"About {message}", wines=(CHINON,), wine_ids=(CHINON.id,))
+
+
+async def test_a_press_counted_twice_on_postgres(sessions: Sessions) -> None:
+    press = Press(CHAT, message_id=1, action="cheaper")
+    for turn_id in (1, 2):
+        record = TurnRow(turn_id=turn_id, chat_id=CHAT, user_id=ADA, at=ASKED_AT)
+        fence = Fence(accepted_at=ASKED_AT, chat_id=CHAT, user="ada")
+        await Commits(sessions).save(Commit(fence=fence, record=record, press=press))
+    async with sessions() as session:
+        assert [*await session.scalars(select(TurnRow.turn_id))] == [1]
+
+
+async def test_two_replicas_reminded_of_bottles_on_postgres(sessions: Sessions) -> None:
+    fence = Fence(accepted_at=ASKED_AT, user="ada")
+    queued: list[bool] = []
+    for season in ("2026-spring", "2026-spring", "2026-summer", "2026-summer"):
+        is_queued = await MemoryUpkeep(sessions).save_reminder(
+            ADA, fence, season, keys=(), year=2026, messages=[]
+        )
+        queued.append(is_queued)
+    assert queued == [True, False, True, False]
 
 
 async def test_two_presses_counted_when_the_buttons_could_not_be_removed(
