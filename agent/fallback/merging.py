@@ -132,8 +132,8 @@ def _add_shown_wines(wish: Wish, ids: Sequence[str], wines: Mapping[str, Wine]) 
     """Return the wish after a reply that shows wines."""
     # A wine may be missing, because it is no longer sold or may no longer be shown to the user.
     shown = tuple(wines[wine_id] for wine_id in ids if wine_id in wines)
-    shown_ids = tuple(dict.fromkeys((*wish.shown_ids, *ids)))
-    wish = replace(wish, last_shown=shown, shown_ids=shown_ids)
+    shown_ids = dict.fromkeys((*wish.shown_ids, *ids))
+    wish = replace(wish, last_shown=shown, shown_ids=tuple(shown_ids))
     is_one_of_listed = len(shown) == 1 and shown[0] in wish.listed
     if is_one_of_listed:
         return wish
@@ -211,7 +211,7 @@ def merge(before: Request, new: Request) -> Request:
             filters |= drop_empty({name: remaining})
         elif not _is_replaced(name, new):
             filters |= _without_excluded(name, values, new)
-    allergies = tuple(dict.fromkeys((*before.allergies, *new.allergies)))
+    allergies = dict.fromkeys((*before.allergies, *new.allergies))
     dishes = new.dishes
     is_gift = new.is_gift
     if not begins_anew:
@@ -220,7 +220,11 @@ def merge(before: Request, new: Request) -> Request:
     if is_gift:
         filters = with_gift_price(filters)
     return replace(
-        new, filters=filters, dishes=dishes, allergies=allergies, is_gift=is_gift
+        new,
+        filters=filters,
+        dishes=dishes,
+        allergies=tuple(allergies),
+        is_gift=is_gift,
     )
 
 
@@ -232,7 +236,8 @@ def _without_excluded(name: str, earlier: Any, new: Request) -> dict[str, Any]:
     unwanted = new.values(f"{EXCLUSION_PREFIX}{name}")
     if not unwanted:
         return {name: earlier}
-    return drop_empty({name: [value for value in earlier if value not in unwanted]})
+    remaining = [value for value in earlier if value not in unwanted]
+    return drop_empty({name: remaining})
 
 
 def _begins_anew(before: Request, new: Request) -> bool:

@@ -95,8 +95,9 @@ def _describe_exclusions(request: Request) -> Iterator[str]:
         for value in request.values(f"without_{field}"):
             if value == OAKY:
                 yield translate("memory_no_oak")
-            else:
-                yield translate(message, name=name_value(field, value))
+                continue
+            name = name_value(field, value)
+            yield translate(message, name=name)
     allergens = request.values("without_allergens")
     means_vegan = is_vegan(allergens)
     if means_vegan:
@@ -123,7 +124,8 @@ def is_vegan(excluded_allergens: Iterable[str]) -> bool:
 
 def _join_names(field: str, values: Sequence[str]) -> str:
     """Return the display names of values of a field in one text, such as "red or white"."""
-    return join_or([name_value(field, value) for value in values])
+    names = [name_value(field, value) for value in values]
+    return join_or(names)
 
 
 def _join_parts(parts: Iterable[str]) -> str:
@@ -231,13 +233,16 @@ def _describe_price(filters: Mapping[str, Any]) -> str:
         return ""
     currency = Currency(filters.get("currency", Currency.EUR))
     if min_price is None:
-        return translate("fallback_up_to", price=format_money(max_price or 0, currency))
+        highest = format_money(max_price or 0, currency)
+        return translate("fallback_up_to", price=highest)
     if max_price is None:
-        return translate("fallback_from", price=format_money(min_price, currency))
+        lowest = format_money(min_price, currency)
+        return translate("fallback_from", price=lowest)
     # "about €20" has become two limits. They are shown as the one price that the user has named.
     price = find_approximate_price(min_price, max_price)
     if price is not None:
-        return translate("fallback_about", price=format_money(price, currency))
+        named_price = format_money(price, currency)
+        return translate("fallback_about", price=named_price)
     return format_money_range(min_price, max_price, currency)
 
 
@@ -250,7 +255,8 @@ def describe_field(name: str, request: Request) -> str:
     if name in PRICE_FIELDS:
         price = _describe_price(request.filters)
         return translate("fallback_price_limit", price=price)
-    return _describe_filters(Request(filters={name: request.values(name)}))
+    filters = {name: request.values(name)}
+    return _describe_filters(Request(filters=filters))
 
 
 def describe_wine(wine: Wine, dishes: Mapping[str, Dish]) -> str:
@@ -267,12 +273,14 @@ def describe_wine(wine: Wine, dishes: Mapping[str, Dish]) -> str:
         parts.append(_describe_bodies((wine.body,)))
     is_dry = wine.sweetness is None or wine.sweetness in DRY_STEPS
     if not is_dry and wine.style != Style.SWEET:
-        parts.append(_describe_steps("sweetness", (str(wine.sweetness),)))
+        steps = (str(wine.sweetness),)
+        parts.append(_describe_steps("sweetness", steps))
     grapes = [name_value("grapes", grape) for grape in wine.grapes]
     parts.append(", ".join(grapes))
     foods = find_suitable_foods(wine, dishes) or wine.foods
     parts.append(name_foods(foods))
-    return _capitalise(_join_parts(parts))
+    line = _join_parts(parts)
+    return _capitalise(line)
 
 
 def _name_style(wine: Wine) -> str:

@@ -50,28 +50,32 @@ AMBIGUOUS_FIELDS: Final = frozenset({"dish", "colour", "styles"})
 
 @dataclass(frozen=True, slots=True)
 class AskedName:
-    """A wine that is asked for.
-
-    `name` has all words that may be part of its name, `core` those of them that are no small talk,
-    and `unknown` those of the core that the tables do not know. `clauses` are the core of each
-    clause or alternative: of "Kanonkop? I had it in Cape Town", the first one is the name.
-
-    `asks_for_stock` is False for a message that only seems to be a name. `is_certain` means that it
-    is a name whatever the catalogue has: "Cheval Blanc", "Château Lafite". `has_dish` means that it
-    may be a wish instead: "mouton". `is_kind` means that it is a kind of wine by which some are
-    called, and so a wish if none is: "Vin Santo". `offer` is what is asked for instead of a bottle,
-    or empty.
-    """
+    """A wine that is asked for."""
 
     name: str
+    """All words of the message that may be part of its name."""
     core: str
+    """The words of `name` that are no small talk."""
     unknown: str
+    """The words of `core` that are in no table."""
     clauses: tuple[str, ...]
+    """The core of each clause or alternative.
+
+    Of "Kanonkop? I had it in Cape Town", the first one is the name.
+    """
     asks_for_stock: bool
+    """Whether the message asks if there is the wine. Otherwise it only seems to be a name."""
     is_certain: bool
+    """Whether this is a name whatever the catalogue has: "Cheval Blanc", "Château Lafite"."""
     has_dish: bool
+    """Whether a word may be a dish instead: "mouton"."""
     is_kind: bool
+    """Whether this is a kind of wine by which some wines are called, such as "Vin Santo".
+
+    If no wine is called so, the message is a wish.
+    """
     offer: str
+    """The size or glass that is asked for instead of a bottle, or an empty string."""
 
 
 def read_asked_name(text: str, default_language: str) -> AskedName | None:
@@ -205,23 +209,32 @@ class _NameReader:
     def _find_joined(self, core: Sequence[int]) -> set[int]:
         """Return the indices of known words that are names here, and of the words beside them.
 
-        These are names of the tables ("Miraval"), places after the word for an estate ("château
-        margaux"), and words of another language, or with a capital as the word beside them, beside
-        an unknown word: "cheval blanc", "Pichon Baron".
+        A name of the tables ("Miraval") is one, and so is a place after the word for an estate
+        ("château margaux").
         """
         joined: set[int] = set()
         for phrase in self._phrases:
             if phrase.has_role("name"):
                 joined.update(phrase.indices)
             if phrase.has_role("estate") and self._names_place(phrase.end):
-                joined.update({*phrase.indices, phrase.end})
-            if not phrase.has_field(AMBIGUOUS_FIELDS):
-                continue
-            for beside in (phrase.start - 1, phrase.end):
-                if beside not in core or not self._is_unknown(beside):
-                    continue
-                if self._is_name(phrase, beside):
-                    joined.update({beside, *phrase.indices})
+                joined.update(phrase.indices)
+                joined.add(phrase.end)
+            if phrase.has_field(AMBIGUOUS_FIELDS):
+                joined |= self._find_joined_beside(phrase, core)
+        return joined
+
+    def _find_joined_beside(self, phrase: Phrase, core: Sequence[int]) -> set[int]:
+        """Return the indices of a phrase and of the unknown words beside it that make it a name.
+
+        They do in "cheval blanc", because "blanc" is of another language, and in "Pichon Baron",
+        because both words have capitals.
+        """
+        joined: set[int] = set()
+        for beside in (phrase.start - 1, phrase.end):
+            is_unknown = beside in core and self._is_unknown(beside)
+            if is_unknown and self._is_name(phrase, beside):
+                joined.update(phrase.indices)
+                joined.add(beside)
         return joined
 
     def _names_place(self, index: int) -> bool:
@@ -238,7 +251,10 @@ class _NameReader:
             return False
         if not self._has_field(NAME_FIELDS):
             return False
-        capitalised = {index for index in unknown if self._tokens[index].is_capitalised}
+        capitalised: set[int] = set()
+        for index in unknown:
+            if self._tokens[index].is_capitalised:
+                capitalised.add(index)
         return any(index + 1 in capitalised for index in capitalised)
 
     def _is_name(self, phrase: Phrase, beside: int) -> bool:
@@ -246,11 +262,13 @@ class _NameReader:
         if self._tokens[beside].written.isdecimal():
             return False
         words = self._tokens[phrase.start : phrase.end]
-        if is_foreign_phrase([token.stem for token in words], self._language):
+        stems = [token.stem for token in words]
+        if is_foreign_phrase(stems, self._language):
             return True
         if self._capitalises_nouns:
             return False
-        return all(token.is_capitalised for token in (self._tokens[beside], *words))
+        all_words = (self._tokens[beside], *words)
+        return all(token.is_capitalised for token in all_words)
 
     def _is_unknown(self, index: int) -> bool:
         """Return whether a word is in no table and may be part of a name. A year may be, too."""

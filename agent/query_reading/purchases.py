@@ -64,9 +64,10 @@ class _PurchaseReader:
         for index, token in enumerate(self._tokens):
             if index in self._used or not token.written.isdecimal():
                 continue
-            if int(token.written) not in YEARS:
+            count = int(token.written)
+            if count not in YEARS:
                 self._used.add(index)
-                return int(token.written)
+                return count
         return 1
 
     def read_name(self) -> str:
@@ -83,10 +84,10 @@ class _PurchaseReader:
         """Return the indices of each run of words that may be a name."""
         runs: list[list[int]] = [[]]
         for index, token in enumerate(self._tokens):
-            if index in self._used or not token.is_alphanumeric:
-                runs.append([])
-            elif self._continues_name(index, runs[-1]):
-                runs[-1].append(index)
+            run = runs[-1]
+            may_be_name = token.is_alphanumeric and index not in self._used
+            if may_be_name and self._continues_name(index, run):
+                run.append(index)
             else:
                 runs.append([])
         return [run for run in runs if run]

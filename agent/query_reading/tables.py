@@ -72,7 +72,8 @@ def load_profiles() -> Mapping[str, Profile]:
     for table in _load_table("grapes").values():
         for name, row in table.items():
             grapes = _split_phrases(row.get("grapes", ""))
-            profiles[name] = Profile(grapes, *row["profile"].split())
+            style, body, tannin, acidity = row["profile"].split()
+            profiles[name] = Profile(grapes, style, body, tannin, acidity)
     return profiles
 
 
@@ -80,8 +81,9 @@ def find_profile(names: Sequence[str]) -> Profile | None:
     """Return the profile of the first of these grapes and regions that has one, or None."""
     profiles = load_profiles()
     for name in names:
-        if name in profiles:
-            return profiles[name]
+        profile = profiles.get(name)
+        if profile is not None:
+            return profile
     return None
 
 

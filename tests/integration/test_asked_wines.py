@@ -74,7 +74,7 @@ async def say(fallback: Fallback, *texts: str, person: Person = NOBODY) -> Reply
     [
         (
             "Tignanello 2018?",
-            "There is no “Tignanello 2018”, but this wine in another",
+            "We don't have “Tignanello 2018”, but we have this wine in another",
             "tignanello",
         ),
         ("do you have tignanello at the moment please", "Yes, in stock", "tignanello"),
@@ -108,7 +108,7 @@ async def test_a_wine_that_an_allergy_leaves_out_is_not_denied(
     allergic = Person(SafetyState(allergies=frozenset({"egg"})))
     reply = await say(fallback, "do you have Tignanello?", person=allergic)
     assert (
-        reply.text.startswith("There is “Tignanello”, but I leave it out"),
+        reply.text.startswith("We have “Tignanello”, but I leave it out"),
         reply.wine_ids,
     ) == (
         True,
