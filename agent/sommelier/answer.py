@@ -296,9 +296,8 @@ def keep_valid(
     if closing.cuts and not closing.text:
         kept_texts.remove(closing)  # an answer reads well without any last sentence
     reads_well = all(text.reads_well for text in kept_texts)
-    has_all_wines = len(wines) == len(response.wines)
     show = Show.AT_LAST
-    if reads_well and has_all_wines and not _is_cut_short(response, part):
+    if reads_well and not _is_cut_short(response, part):
         show = Show.AT_ONCE
     return Part(part, tuple(cuts), show)
 
@@ -328,7 +327,9 @@ def _describe_dropped(
 
 
 def _is_cut_short(response: SommelierResponse, part: SommelierResponse) -> bool:
-    """Return whether a part lacks more of the prose of its response than may be missing."""
+    """Return whether a part lacks a wine of its response, or more of its prose than it may."""
+    if len(part.wines) < len(response.wines):
+        return True
     all_chars = len(_prose(response))
     lost_chars = all_chars - len(_prose(part))
     return lost_chars > MAX_CUT_SHARE * all_chars
