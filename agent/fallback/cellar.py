@@ -226,11 +226,20 @@ def _search(
         named = items
         found = search_cellar(named, query, pairing)
     if not found and query.readiness == "now":
-        query = query.model_copy(update={"readiness": None})
-        of_any_readiness = search_cellar(named, query, pairing)
-        found = [item for item in of_any_readiness if item.state == "unknown"]
+        found = _search_unknown_readiness(named, query, pairing)
     wanted = _without_excluded(found, request)
     return tuple(_list_drinkable(wanted, person))
+
+
+def _search_unknown_readiness(
+    items: Sequence[IndexedItem],
+    query: CellarQuery,
+    pairing: Mapping[str, Sequence[str]] | None,
+) -> list[IndexedItem]:
+    """Return the items that match a query and of which nobody knows when they are ready."""
+    of_any_readiness = query.model_copy(update={"readiness": None})
+    found = search_cellar(items, of_any_readiness, pairing)
+    return [item for item in found if item.state == "unknown"]
 
 
 def _list_drinkable(

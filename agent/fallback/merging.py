@@ -197,20 +197,12 @@ def merge(before: Request, new: Request) -> Request:
 
     If it begins a new wish, only the excluded allergens still apply.
     """
-    filters: dict[str, Any] = dict(new.filters)
     begins_anew = _begins_anew(before, new)
-    for name, values in before.filters.items():
-        field_name = name.removeprefix(EXCLUSION_PREFIX)
-        if begins_anew and field_name != "allergens":
-            continue
-        if name.startswith(EXCLUSION_PREFIX):
-            # "A Merlot after all" ends the exclusion of Merlot.
-            wanted = new.values(field_name)
-            remaining = [value for value in values if value not in wanted]
-            remaining += new.values(name)
-            filters |= drop_empty({name: remaining})
-        elif not _is_replaced(name, new):
-            filters |= _without_excluded(name, values, new)
+    earlier_filters = before.filters
+    if begins_anew:
+        avoided = before.values(AVOIDED_ALLERGENS)
+        earlier_filters = drop_empty({AVOIDED_ALLERGENS: avoided})
+    filters = _merge_filters(earlier_filters, new)
     allergies = dict.fromkeys((*before.allergies, *new.allergies))
     dishes = new.dishes
     is_gift = new.is_gift
@@ -226,6 +218,21 @@ def merge(before: Request, new: Request) -> Request:
         allergies=tuple(allergies),
         is_gift=is_gift,
     )
+
+
+def _merge_filters(earlier: Mapping[str, Any], new: Request) -> dict[str, Any]:
+    """Return the filters of a new message, completed with earlier ones that still apply."""
+    filters: dict[str, Any] = dict(new.filters)
+    for name, values in earlier.items():
+        if name.startswith(EXCLUSION_PREFIX):
+            # "A Merlot after all" ends the exclusion of Merlot.
+            wanted = new.values(name.removeprefix(EXCLUSION_PREFIX))
+            remaining = [value for value in values if value not in wanted]
+            remaining += new.values(name)
+            filters |= drop_empty({name: remaining})
+        elif not _is_replaced(name, new):
+            filters |= _without_excluded(name, values, new)
+    return filters
 
 
 def _without_excluded(name: str, earlier: Any, new: Request) -> dict[str, Any]:

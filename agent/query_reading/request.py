@@ -1,18 +1,16 @@
 """Read a message as a request for wine. The tables say which words are filters and dishes."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from operator import attrgetter
 from typing import Any, Final
 
 from agent import size_limits
-from agent.language import common_words
 from agent.languages import load_languages
 from agent.numerals import find_number_words
 from agent.query_reading.allergies import AllergyReader
 from agent.query_reading.exclusions import (
-    CLAUSE_ENDS,
     NOUN_FIELDS,
     ExclusionReader,
     is_described,
@@ -24,7 +22,8 @@ from agent.query_reading.own_bottles import OwnBottlesReader
 from agent.query_reading.phrases import Phrase, detect_language, find_phrases
 from agent.query_reading.prices import PRICE_FIELDS, read_price
 from agent.query_reading.tables import Dish, load_dishes
-from agent.query_reading.tokens import expand_not, tokenize
+from agent.query_reading.tokens import expand_not, get_stem, tokenize
+from agent.query_reading.unknown_words import UnknownWordsReader
 from agent.text import fold
 
 SCALES: Final[Mapping[str, Sequence[str]]] = {
@@ -54,8 +53,6 @@ KIND_FIELDS: Final = frozenset({"styles", "grapes", "regions", "colour"})
 """An excluded phrase with such a field excludes no tastes: "no ice wine" allows sweet wines."""
 MAX_VALUES: Final = 12
 """The maximum number of values of one filter, and of dishes."""
-MIN_UNKNOWN_LETTERS: Final = 4
-"""The minimum length of an unknown word. A shorter one counts only if it looks like a name."""
 MAX_NAME_TOKENS: Final = 4
 """The most tokens of a message that may be only the name of a wine."""
 CACHED_REQUESTS: Final = 256
@@ -179,7 +176,10 @@ class _MessageReader:
         self.roles: set[str] = set()
         for phrase in self.phrases:
             self.roles.update(phrase.values("role"))
-        self.known_indices = {*price_indices, *self._find_known()}
+        known_indices = {*price_indices, *self._find_known()}
+        self.unknown_words = UnknownWordsReader(
+            self.tokens, known_indices, self.language
+        )
 
     def _find_known(self) -> set[int]:
         """Return the indices of the words that are in phrases or express numbers."""
@@ -214,9 +214,9 @@ class _MessageReader:
 
     def read(self) -> Request:
         """Return the request of the message."""
-        unknown = self._find_unknown()
-        dishes_or_names = tuple(dict.fromkeys(self._list_dishes_or_names(unknown)))
-        long_words = [index for index in unknown if self._is_long(index)]
+        unknown = self.unknown_words.find_unknown()
+        dishes_or_names = self.unknown_words.list_dishes_or_names(unknown)
+        distinct_words = tuple(dict.fromkeys(dishes_or_names))
         has_question_word = "question" in self.roles
         own_bottles = OwnBottlesReader(
             self.tokens, self.included, self.language, has_question_word
@@ -228,10 +228,10 @@ class _MessageReader:
             allergies=self._list_allergies(),
             is_gift="gift" in self.roles,
             wants_others=self._wants_others(),
-            unknown_words=dishes_or_names[:MAX_VALUES],
-            unknown_count=len(long_words),
+            unknown_words=distinct_words[:MAX_VALUES],
+            unknown_count=self.unknown_words.count_long(unknown),
             is_about_wine=not self.roles.isdisjoint({"wine", "wish"}),
-            unread_words=tuple(self._get_words(unknown)),
+            unread_words=tuple(self.unknown_words.get_words(unknown)),
             cellar_words=own_bottles.read_cellar_words(),
             owned_words=tuple(own_bottles.list_owned_words(unknown)),
             position=self._read_position(),
@@ -270,16 +270,6 @@ class _MessageReader:
             values += phrase.values(field)
         return list(dict.fromkeys(values))
 
-    def _get_words(self, indices: Iterable[int]) -> list[str]:
-        """Return the words at these indices, as they are written."""
-        return [self.tokens[index].written for index in indices]
-
-    def _get_stem(self, index: int) -> str:
-        """Return the stem of a token, or an empty string outside of the message."""
-        if not 0 <= index < len(self.tokens):
-            return ""
-        return self.tokens[index].stem
-
     def _read_list_filters(self) -> dict[str, list[str]]:
         """Return the included values of each list field, and the excluded values as `without_…`."""
         included = self._list_included()
@@ -314,8 +304,8 @@ class _MessageReader:
         return included
 
     def _stands_beside_or(self, phrase: Phrase) -> bool:
-        stem_before = self._get_stem(phrase.start - 1)
-        stem_after = self._get_stem(phrase.end)
+        stem_before = get_stem(self.tokens, phrase.start - 1)
+        stem_after = get_stem(self.tokens, phrase.end)
         or_words = load_grammar().or_words
         return stem_before in or_words or stem_after in or_words
 
@@ -399,7 +389,7 @@ class _MessageReader:
         """
         or_words = load_grammar().or_words
         for phrase in self.phrases:
-            stem_before = self._get_stem(phrase.start - 1)
+            stem_before = get_stem(self.tokens, phrase.start - 1)
             if phrase.has_role("others") and stem_before not in or_words:
                 return True
         return False
@@ -415,45 +405,6 @@ class _MessageReader:
             return 0
         return int(positions[0])
 
-    def _find_unknown(self) -> list[int]:
-        """Return the indices of the words that are neither in a table nor common."""
-        common = common_words(self.language)
-        prepositions = load_grammar().dish_prepositions
-        unknown = []
-        for index, token in enumerate(self.tokens):
-            if index in self.known_indices or not token.is_alphanumeric:
-                continue
-            if token.stem not in prepositions and fold(token.written) not in common:
-                unknown.append(index)
-        return unknown
-
-    def _list_dishes_or_names(self, unknown: Iterable[int]) -> Iterator[str]:
-        """Yield unknown words that may be proper names or, after a preposition, dishes."""
-        for index in unknown:
-            if self._may_be_name(index) or self._may_be_dish(index):
-                yield self.tokens[index].written
-
-    def _is_long(self, index: int) -> bool:
-        return len(self._get_stem(index)) >= MIN_UNKNOWN_LETTERS
-
-    def _may_be_dish(self, index: int) -> bool:
-        """Return whether a word follows a preposition: "with okonomiyaki", "to a laksa"."""
-        if not self._is_long(index):
-            return False
-        prepositions = load_grammar().dish_prepositions
-        follows_preposition = self._get_stem(index - 1) in prepositions
-        # An article may stand between: "to a laksa".
-        return follows_preposition or self._get_stem(index - 2) in prepositions
-
-    def _may_be_name(self, index: int) -> bool:
-        """Return whether a word seems to have a capital letter because it is a name."""
-        if load_languages()[self.language].capitalises_nouns:
-            return False
-        token = self.tokens[index]
-        starts_sentence = index == 0 or self._get_stem(index - 1) in CLAUSE_ENDS
-        is_shouted = token.written.isupper()
-        return token.is_capitalised and not starts_sentence and not is_shouted
-
     def _find_wine_name(self, request: Request) -> str:
         """Return the longest run of capitalised unknown words if it may name a wine, or "".
 
@@ -462,21 +413,12 @@ class _MessageReader:
         may_be_name = request.is_about_wine or len(self.tokens) <= MAX_NAME_TOKENS
         if not request.is_empty or not may_be_name:
             return ""
-        words = max(self._list_capitalised_runs(), key=len)
+        runs = self.unknown_words.list_capitalised_runs()
+        words = max(runs, key=len)
         # A single word must look like a name. It may have a capital because it begins the message.
         if len(words) == 1 and words[0] not in request.unknown_words:
             return ""
         return " ".join(words)
-
-    def _list_capitalised_runs(self) -> list[list[str]]:
-        """Return the runs of capitalised unknown words. Some are empty."""
-        runs: list[list[str]] = [[]]
-        for index, token in enumerate(self.tokens):
-            if index not in self.known_indices and token.is_capitalised:
-                runs[-1].append(token.written)
-            else:
-                runs.append([])
-        return runs
 
     def _is_question(self, request: Request) -> bool:
         """Return whether the message asks for knowledge: "What is …", without a dish or a price."""

@@ -1,5 +1,6 @@
 """The tokens of a message: its words, numbers and punctuation marks. No I/O."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
@@ -75,6 +76,13 @@ def tokenize(text: str) -> tuple[Token, ...]:
         stem = strip_plural(fold(written))
         tokens.append(Token(written, stem, start, end))
     return tuple(tokens)
+
+
+def get_stem(tokens: Sequence[Token], index: int) -> str:
+    """Return the stem of the token at an index, or "" if the index is outside of the message."""
+    if not 0 <= index < len(tokens):
+        return ""
+    return tokens[index].stem
 
 
 def strip_plural(word: str) -> str:
