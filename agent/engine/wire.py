@@ -156,7 +156,8 @@ class Dialect:
         self, messages: Sequence[Message], request: LLMRequest
     ) -> tuple[Sequence[JsonSchema], OutputSchema | None]:
         """Return the tools or the schema to send, or both if they may go out together."""
-        if self.format_beside_tools or not request.tools or request.output is None:
+        has_both = bool(request.tools) and request.output is not None
+        if self.format_beside_tools or not has_both:
             return request.tools, request.output
         # With both, most servers call no tool. The tools go out first, because an answer needs what
         # they find. After an error of form the format goes out, because it prevents another one.
@@ -264,6 +265,7 @@ class StreamedCompletion:
         choice = _first_mapping(chunk.get("choices"))
         if choice.get("finish_reason"):
             self._finish_reason = choice["finish_reason"]
+        # Some servers send the whole message in a chunk, and no delta.
         delta = _as_mapping(choice.get("delta") or choice.get("message"))
         content = _read_text(delta.get("content"))
         self._add_field("content", content, size_limits.ANSWER_CHARS)

@@ -255,9 +255,10 @@ def restrict_query(query: WineQuery, person: Person) -> WineQuery:
     if hates:
         filters["limit"] = MAX_VALUES
     simple_hates = [taste for taste in hates if len(taste) == 1]
-    for taste in simple_hates:
-        if query.oak is None and OAKY in taste.get("text", ()):
-            filters["oak"] = False
+    if query.oak is None:
+        for taste in simple_hates:
+            if OAKY in taste.get("text", ()):
+                filters["oak"] = False
     for name in EXCLUDABLE_FILTERS:
         hated_values = _values_of(name, simple_hates)
         filters[f"without_{name}"] = _add_values(query, f"without_{name}", hated_values)
@@ -271,7 +272,8 @@ def restrict_query(query: WineQuery, person: Person) -> WineQuery:
 
 def _add_values(query: WineQuery, name: str, values: Sequence[str]) -> tuple[str, ...]:
     """Return the values of a filter of a query, and further ones."""
-    distinct = dict.fromkeys([*getattr(query, name), *values])
+    own_values = getattr(query, name)
+    distinct = dict.fromkeys([*own_values, *values])
     return tuple(distinct)[:MAX_VALUES]
 
 

@@ -152,7 +152,8 @@ async def _ask(batch: Sequence[Wine], run: Run[Deps]) -> GuessedWines | None:
     prompt = get_prompt(run, "wine-gaps")
     run = with_instructions(run, prompt, schema=CONTRACT.output.schema_text)
     # An answer about many wines is longer than an answer to a guest.
-    limits = replace(run.limits, answer_tokens=run.limits.answer_tokens_ceiling)
+    max_tokens = run.limits.answer_tokens_ceiling
+    limits = replace(run.limits, answer_tokens=max_tokens)
     run = replace(run, limits=limits)
     response = await generate_agentic_response(question, run=run, contract=CONTRACT)
     return response.answer

@@ -42,6 +42,11 @@ class Inquiry:
         return self.attachment
 
     @property
+    def user_texts(self) -> list[str]:
+        """Return the earlier messages of the user and this one, the newest last."""
+        return [*self.texts_by("user"), self.message]
+
+    @property
     def last_shown_ids(self) -> tuple[str, ...]:
         """Return the ids of the wines in the last answer that has shown any."""
         for earlier in reversed(self.history):
@@ -57,7 +62,7 @@ class Inquiry:
 def find_language(inquiry: Inquiry) -> str:
     """Return the language of a message, or of earlier messages if it is unclear."""
     language = current_language()
-    for text in [*inquiry.texts_by("user"), inquiry.message]:
+    for text in inquiry.user_texts:
         # If the language of a text is not clear, that of the text before it stays.
         language = detect_language(text, language)
     return language

@@ -148,8 +148,7 @@ class Sommelier:
 
     async def _answer_stranger(self, inquiry: Inquiry, run: Run) -> Reply:
         """Answer a user whose concerns are read from the conversation, as the policy says."""
-        texts = [*inquiry.texts_by("user"), inquiry.message]
-        safety = read_conversation_safety(texts, self._help.drinking_age)
+        safety = read_conversation_safety(inquiry.user_texts, self._help.drinking_age)
         asks_for_wine = is_clear_request(inquiry.message, current_language())
         action = decide(safety, asks_for_wine=asks_for_wine)
         if action is not SafetyAction.ANSWER:  # no model reads the message
@@ -412,8 +411,7 @@ class Sommelier:
         named_wines = await self._find_named_wines(answer, response, run)
         answer = with_wines(answer, named_wines)
         sources = {**response.sources, **wines_by_id(named_wines)}
-        user_texts = [*inquiry.texts_by("user"), inquiry.message]
-        evidence = Evidence(sources, user_texts)
+        evidence = Evidence(sources, inquiry.user_texts)
         text = response.text
         if answer != response.answer:
             text = SOMMELIER.render(answer, evidence)
