@@ -81,8 +81,11 @@ class AgenticResponse(Generic[T]):
     outcome: ResponseOutcome
     usage: Usage
     answer: T | None = None
+    """The typed answer, or None if there is none, as for a draft of plain text."""
     error: str | None = None
+    """What ended the turn, or what is wrong with the last attempt. None if nothing is."""
     error_types: tuple[str, ...] = ()
+    """The types of the errors of all attempts, in order."""
     retry_count: int = 0
     messages: tuple[Message, ...] = ()
     """The messages that the turn adds to the history.

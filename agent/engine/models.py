@@ -206,7 +206,7 @@ class ModelChain:
         is_known = price is not None
         if price is None:
             price = assume_price(response)
-        costs = price.costs(response.usage)
+        costs = price.compute_costs(response.usage)
         self.run.usage.add(response.usage, costs, is_answered=is_answered)
         metadata = {"finish_reason": response.finish_reason}
         if response.mode:

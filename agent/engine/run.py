@@ -30,8 +30,9 @@ class Limits:
     """The limits of one turn."""
 
     structured_output_max_retries: int = 2
-    """The number of further attempts after an invalid answer."""
+    """The most further attempts after an invalid answer."""
     requests: int = 12
+    """The most requests to models, including those that fail."""
     tool_calls: int = 16
     tokens: int = 100_000
     cost_usd: float = 0.50
@@ -45,7 +46,7 @@ class Limits:
     result_chars: int = 12_000
     """The characters of one tool's result that a model is shown."""
     model_tries: int = 3
-    """The number of times that a model is asked until the next model is asked."""
+    """The most times that a failing model is asked before the next model is asked."""
 
 
 class Price(BaseModel):
@@ -57,7 +58,7 @@ class Price(BaseModel):
     cached: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     completion: float = Field(ge=0, allow_inf_nan=False)
 
-    def costs(self, usage: TokenUsage) -> Costs:
+    def compute_costs(self, usage: TokenUsage) -> Costs:
         """Return the cost of `usage`."""
         cached = self.cached
         if cached is None:

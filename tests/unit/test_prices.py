@@ -16,7 +16,7 @@ MILLION = TokenUsage(prompt_tokens=1_000_000, completion_tokens=1_000_000)
 
 def costs_of(response: LLMResponse, prices: Mapping[str, Price]) -> Costs:
     price = find_price(response, prices) or assume_price(response)
-    return price.costs(response.usage)
+    return price.compute_costs(response.usage)
 
 
 def cost(
