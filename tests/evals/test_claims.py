@@ -373,6 +373,8 @@ def test_a_count_of_bottles_that_a_source_has_passes_in_every_language() -> None
         ("ja", "2本あれば十分です。"),
         ("pl", "Karton 6 butelek wystarczy."),
         ("en", "A wine spectator sport, this is not."),
+        ("en", "Port is sweet because half the sugar is left."),
+        ("en", "A bottle left open for a week tastes of vinegar."),
         ("en", "Serve it at 16 degrees."),
         ("en", "May I suggest the Chinon?"),
     ],
