@@ -192,7 +192,7 @@ class TerminalConversation:
     def _describe_help(self) -> str:
         """Return the answer to /help: the commands, and numbers to call."""
         commands = translate("help")
-        numbers = self.resources.help.first_lines()
+        numbers = self.resources.help.write_first_numbers()
         numbers_text = translate("help_numbers", numbers=numbers)
         return f"{commands}\n\n{numbers_text}"
 

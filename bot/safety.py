@@ -146,7 +146,7 @@ class SafetyService:
         reply = await make_reply(run)
         notes = reply.notes
         if is_look_up and state.new_concern:
-            notes = (self.help.notice_for(state), *notes)
+            notes = (self.help.write_notice(state), *notes)
         reply = replace(
             reply,
             notes=notes,
@@ -159,7 +159,7 @@ class SafetyService:
     def _in_public(self, reply: Reply, turn: Turn, state: SafetyState) -> Reply:
         """Replace help by a short text in a group, where other people read it."""
         if turn.is_group and reply.safety_action in PRIVATE_ACTIONS:
-            return replace(reply, text=self.help.in_group(state))
+            return replace(reply, text=self.help.get_group_text(state))
         return reply
 
     def _with_line(self, reply: Reply, turn: Turn, state: SafetyState) -> Reply:

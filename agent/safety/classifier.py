@@ -91,14 +91,13 @@ class NGrams:
 class Guess:
     """Says how likely each label is.
 
-    For a text that is read in windows, this is decided for each label by the window where the label
-    is most likely.
+    If a text is read in windows, the window in which a label is most likely decides on the label.
     """
 
     probabilities: dict[str, float]
     """The probability of each label, from 0 to 1."""
     windows: dict[str, str]
-    """The text of the window that decided, for each label."""
+    """The text of the window that decided on each label."""
 
     def explain(self, label: str, count: int = 5) -> list[str]:
         """Return the n-grams with the largest weights for a label."""
@@ -138,12 +137,9 @@ def classify(normalized: str, weights: Weights) -> Guess:
     char_ends = n_grams.word_starts[ends]
     sums = _sum_windows(weights, n_grams.chars, char_firsts, char_ends)
     sums += _sum_windows(weights, n_grams.words, firsts, ends)
+    # From here on, tables have a row for each window and a column for each label.
     scores = sums * weights.factors + weights.intercepts
-    # Softmax: a row for each window, a column for each label. Without the highest score of its row
-    # subtracted, an exponential could be infinite.
-    highest_scores = scores.max(axis=1, keepdims=True)
-    exponentials = np.exp(scores - highest_scores)
-    shares = exponentials / exponentials.sum(axis=1, keepdims=True)
+    shares = _softmax(scores)
     highest_shares = shares.max(axis=0).tolist()
     probabilities = dict(zip(LABELS, highest_shares, strict=True))
     best_windows = shares.argmax(axis=0)
@@ -155,6 +151,13 @@ def classify(normalized: str, weights: Weights) -> Guess:
     return Guess(probabilities, windows)
 
 
+def _softmax(scores: Any) -> Any:
+    """Return each row of scores as probabilities, whose sum is 1."""
+    # The exponential of a large score would be infinite, so the largest score becomes 0.
+    exponentials = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return exponentials / exponentials.sum(axis=1, keepdims=True)
+
+
 def find_n_grams(normalized: str) -> NGrams:
     """Return the buckets of the n-grams of a normalized text, which has at least one word.
 
@@ -163,9 +166,9 @@ def find_n_grams(normalized: str) -> NGrams:
     encoded = normalized.encode("utf-32-le", "replace")
     codes = np.frombuffer(encoded, dtype=np.uint32)
     word_starts = np.flatnonzero(codes == _SPACE)
-    # A word is hashed with the space before it: its characters, each times a power of the base, are
-    # added up. Powers that begin with the text are divided by the power at the word's beginning, so
-    # that a word has the same hash wherever it stands.
+    # The hash of a word, with the space before it, is the sum of its characters, each times a power
+    # of the base. Exponents count from the beginning of the text. So the sum is divided by the
+    # power at the beginning of the word, and a word has the same hash wherever it stands.
     terms = codes * _POWERS[: len(codes)]
     sums = np.add.reduceat(terms, word_starts, dtype=np.uint32)
     hashes = sums * _INVERSE_POWERS[word_starts]
@@ -177,9 +180,9 @@ def find_n_grams(normalized: str) -> NGrams:
 
 
 def scale(n_gram_count: Any) -> Any:
-    """Return the factor for each n-gram of a text that has so many.
+    """Return the factor of each n-gram in a text with so many n-grams, a number or an array.
 
-    Long texts would otherwise have larger sums than short ones. Works on numbers and on arrays.
+    Without it, long texts would have larger sums than short ones.
     """
     return 1 / np.sqrt(n_gram_count)
 
@@ -220,7 +223,7 @@ def _sum_windows(weights: Weights, buckets: Integers, firsts: Any, ends: Any) ->
     The result has a row for each window and a column for each label. `firsts` and `ends` are the
     rows of `buckets` at which windows begin and end.
     """
-    # Row i of `totals` becomes the sum over all n-grams before i: the sum over a window is then the
+    # Row i of `totals` becomes the sum over all n-grams before i. Then the sum over a window is the
     # difference of two rows.
     shape = (len(buckets) + 1, len(LABELS))
     totals = np.zeros(shape, dtype=np.int32)

@@ -156,7 +156,7 @@ def read_help_texts(file: Path | None = None) -> HelpCatalogue:
 
 
 def _read_languages() -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
-    """Return the texts by language ("pt", "pt-BR"), and the sentences of languages without any."""
+    """Return the texts by language ("pt", "pt-BR"), and the only sentence of other languages."""
     texts: dict[str, dict[str, Any]] = {}
     international: dict[str, str] = {}
     files = read_language_files(dict[str, Any], TEXTS_FILE)
@@ -185,38 +185,38 @@ class Help:
     catalogue: HelpCatalogue = field(default_factory=read_help_texts)
     country: str = ""
 
-    def crisis_help(self, safety: SafetyState) -> str:
+    def write_crisis_help(self, safety: SafetyState) -> str:
         """Return the text for somebody who is in a crisis, as Markdown."""
         if safety.language in self.catalogue.international:
             return self.catalogue.international[safety.language]
-        texts = self._texts_for(safety)
+        texts = self._get_texts(safety)
         lines = self._list_lines(safety)
         return texts.crisis.replace("{lines}", lines)
 
-    def numbers(self, safety: SafetyState) -> str:
-        """Return the numbers to call, for somebody who asks or writes on after a crisis."""
-        texts = self._texts_for(safety)
+    def write_numbers(self, safety: SafetyState) -> str:
+        """Return the text with the numbers, for somebody who asks or writes on after a crisis."""
+        texts = self._get_texts(safety)
         lines = self._list_lines(safety)
         return texts.numbers.replace("{lines}", lines)
 
-    def notice_for(self, safety: SafetyState) -> str:
+    def write_notice(self, safety: SafetyState) -> str:
         """Return the reason why no wine is offered, or alcohol-free wine first, or else ""."""
         concern = safety.new_concern or most_serious_concern(safety.concerns)
         if concern is None:
             return ""
-        # The reply in the turn of a crisis is `crisis_help`. Later notices do not mention it.
+        # The reply in the turn of a crisis is `write_crisis_help`. Later notices do not mention it.
         field_name: str = concern
         if concern == "crisis":
             field_name = "after_crisis"
         elif concern in EXPLAINED_ONCE and concern != safety.new_concern:
             field_name = "alcohol_free_only"
-        texts = self._texts_for(safety)
+        texts = self._get_texts(safety)
         text: str = getattr(texts, field_name)
         return text.replace("{age}", str(self.drinking_age))
 
-    def dependence_question(self, safety: SafetyState) -> str:
+    def write_dependence_question(self, safety: SafetyState) -> str:
         """Return what is said about a dependence, whom to call, and what is wanted instead."""
-        texts = self._texts_for(safety)
+        texts = self._get_texts(safety)
         parts = [texts.dependence]
         lines = list(self._list_alcohol_lines(safety))
         if lines:
@@ -225,30 +225,30 @@ class Help:
         parts.append(texts.dependence_question)
         return "\n\n".join(parts)
 
-    def likely_line(self, safety: SafetyState) -> str:
+    def get_likely_line(self, safety: SafetyState) -> str:
         """Return the line below an answer to a message that may state a concern."""
-        texts = self._texts_for(safety)
+        texts = self._get_texts(safety)
         if safety.likely_concerns & SERIOUS_CONCERNS:
             return texts.likely
         return texts.likely_alcohol_free
 
-    def glad_line(self, safety: SafetyState) -> str:
+    def get_glad_line(self, safety: SafetyState) -> str:
         """Return the line below wines that are shown within a day of a crisis."""
-        return self._texts_for(safety).glad
+        return self._get_texts(safety).glad
 
-    def in_group(self, safety: SafetyState) -> str:
+    def get_group_text(self, safety: SafetyState) -> str:
         """Return the short text for a group, where others read."""
-        return self._texts_for(safety).in_group
+        return self._get_texts(safety).in_group
 
-    def first_lines(self) -> str:
+    def write_first_numbers(self) -> str:
         """Return the numbers of the country that comes first, for /help."""
         state = SafetyState()
-        texts = self._texts_for(state)
-        first_country, *_ = self._country_codes(state)
+        texts = self._get_texts(state)
+        first_country, *_ = self._list_country_codes(state)
         return self._format_country(first_country, texts)
 
-    def _texts_for(self, safety: SafetyState) -> HelpTexts:
-        """Return the texts in the language of the phrase, or else in that of the user."""
+    def _get_texts(self, safety: SafetyState) -> HelpTexts:
+        """Return the texts in the language of the phrase that was noticed, or else the user's."""
         texts = self.catalogue.texts
         language = safety.language
         if language not in texts:
@@ -258,11 +258,11 @@ class Help:
                 return texts[name]
         return texts[ENGLISH]
 
-    def _country_codes(self, safety: SafetyState) -> list[str]:
+    def _list_country_codes(self, safety: SafetyState) -> list[str]:
         """Return the countries to show: the admin's, the user's, and those of the languages."""
-        texts = self._texts_for(safety)
+        texts = self._get_texts(safety)
         state_of_app = SafetyState(language=app_language())
-        texts_of_app = self._texts_for(state_of_app)
+        texts_of_app = self._get_texts(state_of_app)
         codes = [self.country, app_country()]
         codes += [*texts.countries, *texts_of_app.countries]
         distinct = dict.fromkeys(codes)
@@ -270,9 +270,9 @@ class Help:
 
     def _list_lines(self, safety: SafetyState) -> str:
         """Return the numbers of all countries to show as a list in Markdown."""
-        texts = self._texts_for(safety)
+        texts = self._get_texts(safety)
         lines = []
-        for code in self._country_codes(safety):
+        for code in self._list_country_codes(safety):
             lines.append(self._format_country(code, texts))
         lines.append(texts.elsewhere)
         return _format_list(lines)
@@ -280,7 +280,7 @@ class Help:
     def _format_country(self, code: str, texts: HelpTexts) -> str:
         """Format the numbers of a country, the emergency number first."""
         country = self.catalogue.countries[code]
-        language = self._language_of(texts)
+        language = self._find_language(texts)
         numbers = [f"{texts.emergency} {country.emergency}"]
         for line in _select_lines(language, country.crisis):
             numbers.append(_spell_out(line.line, texts))
@@ -290,16 +290,16 @@ class Help:
 
     def _list_alcohol_lines(self, safety: SafetyState) -> Iterable[str]:
         """Yield the numbers for people who drink too much, with their countries."""
-        texts = self._texts_for(safety)
-        language = self._language_of(texts)
-        for code in self._country_codes(safety):
+        texts = self._get_texts(safety)
+        language = self._find_language(texts)
+        for code in self._list_country_codes(safety):
             name = _find_country_name(code, language)
             country = self.catalogue.countries[code]
             for line in _select_lines(language, country.alcohol):
                 numbers = _spell_out(line.line, texts)
                 yield texts.country_line.format(country=name, numbers=numbers)
 
-    def _language_of(self, texts: HelpTexts) -> str:
+    def _find_language(self, texts: HelpTexts) -> str:
         """Return the language of texts of the catalogue, such as "pt-BR"."""
         for language, own_texts in self.catalogue.texts.items():
             if own_texts is texts:

@@ -11,10 +11,10 @@ from agent.turn import Reply
 def safety_reply(action: SafetyAction, safety: SafetyState, texts: Help) -> Reply:
     """Return the reply for any action except ANSWER. It needs no model and shows no wine."""
     writers = {
-        SafetyAction.CRISIS_HELP: texts.crisis_help,
-        SafetyAction.NUMBERS: texts.numbers,
-        SafetyAction.QUESTION: texts.dependence_question,
-        SafetyAction.REFUSAL: texts.notice_for,
+        SafetyAction.CRISIS_HELP: texts.write_crisis_help,
+        SafetyAction.NUMBERS: texts.write_numbers,
+        SafetyAction.QUESTION: texts.write_dependence_question,
+        SafetyAction.REFUSAL: texts.write_notice,
     }
     write_text = writers[action]
     return Reply(
@@ -34,10 +34,10 @@ def add_line(reply: Reply, safety: SafetyState, texts: Help) -> Reply:
     if reply.safety_action is not SafetyAction.ANSWER:
         return reply
     if safety.is_after_crisis:
-        notes = (*reply.notes, texts.glad_line(safety))
+        notes = (*reply.notes, texts.get_glad_line(safety))
         return replace(reply, notes=notes, offers_numbers=True)
     if not safety.likely_concerns:
         return reply
-    notes = (*reply.notes, texts.likely_line(safety))
+    notes = (*reply.notes, texts.get_likely_line(safety))
     may_be_serious = not safety.likely_concerns.isdisjoint(SERIOUS_CONCERNS)
     return replace(reply, notes=notes, offers_numbers=may_be_serious)

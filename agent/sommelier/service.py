@@ -456,7 +456,7 @@ class Sommelier:
         if reply.wines:
             stored_answer = _to_stored_json(reply.structured_answer, reply.wines)
             reply = replace(reply, stored_answer=stored_answer)
-        notice = self._help.notice_for(get_safety_state(run))
+        notice = self._help.write_notice(get_safety_state(run))
         if reply.wine_ids and notice:
             return replace(reply, text=f"{notice}\n\n{reply.text}")
         return reply
@@ -500,7 +500,7 @@ class Sommelier:
         safety = get_safety_state(run)
         if not safety.new_concern:
             return ""
-        notice = self._help.notice_for(safety)
+        notice = self._help.write_notice(safety)
         for text in inquiry.texts_by("assistant"):
             if notice in text:
                 return ""

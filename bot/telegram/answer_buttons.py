@@ -337,7 +337,7 @@ def _concern_button(reply: Reply) -> ButtonRows:
 async def _show_numbers(update: Update, turn: ChatTurn) -> None:
     """Show the numbers to call. The button stays, so the numbers can be shown again."""
     await acknowledge(press_of(update))
-    numbers = turn.services.resources.help.numbers(SafetyState())
+    numbers = turn.services.resources.help.write_numbers(SafetyState())
     turn.reply(numbers, international_button())
 
 

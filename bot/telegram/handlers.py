@@ -145,7 +145,9 @@ async def _show_help(update: Update, turn: ChatTurn) -> None:
     if turn.services.staff_chat_id is not None:
         lines.append(translate("help_shop"))
     lines.append("")
-    lines.append(translate("help_numbers", numbers=resources.help.first_lines()))
+    lines.append(
+        translate("help_numbers", numbers=resources.help.write_first_numbers())
+    )
     buttons: ButtonRows = ()
     if is_private(update):
         buttons = numbers_button()
@@ -161,7 +163,7 @@ async def _start(update: Update, turn: ChatTurn) -> None:
     help_texts = turn.services.resources.help
     parameters = turn.message_text.split()[1:]
     if parameters == [NUMBERS_PARAMETER]:
-        turn.reply(help_texts.numbers(SafetyState()), international_button())
+        turn.reply(help_texts.write_numbers(SafetyState()), international_button())
         return
     if parameters == [SHOP]:
         await show_how_to_ask(turn)

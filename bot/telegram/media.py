@@ -129,7 +129,7 @@ class _PictureAnswer:
         """Read the files, and answer the text about them."""
         safety = get_safety_state(run)
         if safety.forbids_alcohol:
-            notice = self.turn.services.runner.safety.help.notice_for(safety)
+            notice = self.turn.services.runner.safety.help.write_notice(safety)
             return Reply(text=notice, outcome="help")
         # There may be no model for pictures, or it may not be asked because a budget is used up.
         if VISION not in get_deps(run).models:

@@ -75,7 +75,7 @@ async def test_a_concern_that_the_model_detects_applies_to_its_answer_with_a_not
         "driving": (FREE.id, CHINON.id),
     }
     for concern, wine_ids in expected.items():
-        notice = Help().notice_for(SafetyState(turn_concerns=frozenset({concern})))
+        notice = Help().write_notice(SafetyState(turn_concerns=frozenset({concern})))
         look_up = tool_call("get_wine", {"wine_ids": [CHINON.id, FREE.id]})
         own_advice = both | {"concern": concern, "intro": "You had better not drink."}
         shown_ids = both | {

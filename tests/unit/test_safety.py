@@ -68,7 +68,7 @@ def test_help_is_named_in_the_language_of_a_crisis(
     safety = read_safety_state(text)
     assert safety.is_crisis
     assert safety.language == language
-    help_text = Help().crisis_help(safety)
+    help_text = Help().write_crisis_help(safety)
     assert number in help_text
     assert "findahelpline.com" in help_text
 
@@ -269,7 +269,7 @@ def test_an_admin_replaces_texts_and_help_lines(tmp_path: Path) -> None:
         '[[countries.LI.crisis]]\nline = "143"\nsource = "143.ch"\nchecked = 2026-11-28'
     )
     with use_language("de"):
-        text = Help(catalogue=read_help_texts(own)).crisis_help(safety)
+        text = Help(catalogue=read_help_texts(own)).write_crisis_help(safety)
     assert (
         text == "{x}: - Liechtenstein: Notruf 112; 143\n- Anderswo: findahelpline.com"
     )
@@ -278,7 +278,7 @@ def test_an_admin_replaces_texts_and_help_lines(tmp_path: Path) -> None:
 def test_the_country_of_the_admin_comes_first_then_that_of_the_user() -> None:
     set_app_language("pt-br")
     set_language("pt-br")
-    lines = Help(country="AT").crisis_help(SafetyState()).splitlines()
+    lines = Help(country="AT").write_crisis_help(SafetyState()).splitlines()
     assert [line.split(":")[0] for line in lines if line.startswith("- ")] == [
         "- Áustria",
         "- Brasil",
@@ -287,7 +287,11 @@ def test_the_country_of_the_admin_comes_first_then_that_of_the_user() -> None:
     assert "você" in lines[0]
     set_app_language("en-gb")
     set_language("en-gb")
-    assert Help().first_lines().startswith("United Kingdom: emergency 999; 116 123")
+    assert (
+        Help()
+        .write_first_numbers()
+        .startswith("United Kingdom: emergency 999; 116 123")
+    )
 
 
 def test_the_abbreviations_of_help_lines_are_spelled_out() -> None:
@@ -310,7 +314,7 @@ def test_why_alcohol_free_drinks_are_shown_is_explained_once() -> None:
 def test_the_lines_of_the_users_language_follow_those_of_the_phrase() -> None:
     set_app_language("nl")
     with use_language("de"):
-        text = Help().crisis_help(read_safety_state("ich will nicht mehr leben"))
+        text = Help().write_crisis_help(read_safety_state("ich will nicht mehr leben"))
     assert text.index("0800 111 0 111") < text.index("1813")
     assert text.startswith("Es tut mir sehr leid")
 
