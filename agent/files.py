@@ -157,12 +157,12 @@ def _read_result(parse: Callable[..., R], output: bytes) -> R:
     if status != b"ok":
         raise Unreadable(content.decode("utf-8", "replace"))
     try:
-        return cast(R, _adapter(parse).validate_json(content))
+        return cast(R, _make_adapter(parse).validate_json(content))
     except ValidationError:
         raise Unreadable("was read into something that is not valid") from None
 
 
-def _adapter(parse: Callable[..., Any]) -> TypeAdapter[Any]:
+def _make_adapter(parse: Callable[..., Any]) -> TypeAdapter[Any]:
     return TypeAdapter(get_type_hints(parse)["return"])
 
 
@@ -205,7 +205,7 @@ def _parse_to_bytes(name: str, arguments: Sequence[str]) -> bytes:
     data = sys.stdin.buffer.read()
     try:
         result = parse(data, *arguments)
-        return b"ok\n" + _adapter(parse).dump_json(result)
+        return b"ok\n" + _make_adapter(parse).dump_json(result)
     except Unreadable as error:
         return b"unreadable\n" + str(error).encode("utf-8", "replace")
     except MemoryError:  # the process ends, and its parent gives the reason

@@ -56,7 +56,7 @@ def _format_money(amount: float, currency: str | None, locale: str) -> str:
 
     pattern = "#,##0.00"
     if currency is not None:
-        pattern = _money_pattern(currency, locale)
+        pattern = _find_money_pattern(currency, locale)
     is_whole = round(amount * CENTS) % CENTS == 0
     if is_whole:
         pattern = pattern.replace("0.00", "0")
@@ -65,7 +65,7 @@ def _format_money(amount: float, currency: str | None, locale: str) -> str:
     return format_currency(amount, currency, pattern, locale, currency_digits=False)
 
 
-def _money_pattern(currency: str, locale: str) -> str:
+def _find_money_pattern(currency: str, locale: str) -> str:
     """Return CLDR's pattern of an amount with two decimals, in which `¤` is the currency."""
     from babel import Locale  # noqa: PLC0415 - 25 ms
 

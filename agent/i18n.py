@@ -67,7 +67,7 @@ def translate(name: str, /, **values: str | float) -> str:
     Raises:
         KeyError: no sentence has this name, or a value is missing.
     """
-    english = _english_sentences()[name]
+    english = _load_english_sentences()[name]
     language = current_language()
     translations = _load_translations(language, country_of_language(language))
     if isinstance(english, str):
@@ -210,17 +210,17 @@ def languages() -> tuple[str, ...]:
     """Return the codes of the languages with a catalogue, English first."""
     codes = [ENGLISH]
     for code in language_codes():
-        if code != ENGLISH and _catalogue_file(code).exists():
+        if code != ENGLISH and _find_catalogue_file(code).exists():
             codes.append(code)
     return tuple(codes)
 
 
-def _catalogue_file(language: str) -> Path:
+def _find_catalogue_file(language: str) -> Path:
     return LANGUAGES_FOLDER / language / CATALOGUE_FILE
 
 
 @cache
-def _english_sentences() -> Mapping[str, str | tuple[str, str]]:
+def _load_english_sentences() -> Mapping[str, str | tuple[str, str]]:
     """Return the English of each sentence by its name: a string, or its singular and plural."""
     sentences: dict[str, str | tuple[str, str]] = {}
     for message in _read_catalogue(TEMPLATE_FILE):
@@ -240,7 +240,7 @@ def _load_translations(language: str, country: str = "") -> GNUTranslations:
     if language == ENGLISH:
         return read_translations(TEMPLATE_FILE)
     if not country:
-        return read_translations(_catalogue_file(language))
+        return read_translations(_find_catalogue_file(language))
     general = _load_translations(language)
     file_name = COUNTRY_CATALOGUE_FILE.format(country)
     country_file = LANGUAGES_FOLDER / language / file_name

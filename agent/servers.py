@@ -89,7 +89,7 @@ def is_transient_status(status: int) -> bool:
     return status >= 500 or status in TRANSIENT_STATUSES
 
 
-def bearer_headers(api_key: SecretStr | None) -> dict[str, str]:
+def build_bearer_headers(api_key: SecretStr | None) -> dict[str, str]:
     """Return the headers of a request with a key.
 
     Without a key, as for a local server, there are none.

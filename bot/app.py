@@ -18,7 +18,7 @@ from agent.cellar.picture import CellarPainter
 from agent.engine.llm import load_client
 from agent.mcp import McpServers
 from agent.query_reading.tables import load_lexicon
-from agent.tracing.records import keyed_hash
+from agent.tracing.records import compute_keyed_hash
 from bot import tasks
 from bot.clicks import CountedLinks
 from bot.core import Core, open_core
@@ -428,7 +428,7 @@ def _build_api(core: Core, token: SecretStr) -> "Api":
         resources=core.resources,
         runner=core.runner,
         answerer=core.answerer,
-        client_hash=keyed_hash("api", token.get_secret_value(), key),
+        client_hash=compute_keyed_hash("api", token.get_secret_value(), key),
     )
 
 

@@ -10,7 +10,7 @@ from functools import partial
 
 from agent.mcp import McpServers, open_servers
 from agent.sommelier.service import Answerer
-from agent.tracing.records import TraceRecord, keyed_hash
+from agent.tracing.records import TraceRecord, compute_keyed_hash
 from bot.metrics import Metrics
 from bot.resources import Resources, Stores, sommelier_of, stores_of
 from bot.runner import TurnRunner
@@ -89,5 +89,5 @@ def build_core(
         metrics=metrics,
         runner=runner,
         answerer=answerer or sommelier_of(resources, servers),
-        trace_hash=partial(keyed_hash, key=settings.trace_user_key),
+        trace_hash=partial(compute_keyed_hash, key=settings.trace_user_key),
     )

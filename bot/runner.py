@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from agent.engine.parsing import CurrentDraft
 from agent.engine.run import Run, Span
 from agent.i18n import is_language_chosen, set_language, translate
-from agent.memory.changes import with_change_notes
+from agent.memory.changes import add_change_notes
 from agent.query_reading.phrases import detect_language
 from agent.safety.concerns import read_safety_state
 from agent.safety.policy import SafetyAction
@@ -212,7 +212,7 @@ class TurnRunner:
             undo_id = 0
             if turn.to is not None:
                 undo_id = turn.id
-            reply = with_change_notes(reply, person, question.text, undo_id)
+            reply = add_change_notes(reply, person, question.text, undo_id)
             reply = self._with_budget_notes(reply, run, budget, lacked_budget)
             reply = replace(reply, billed=run.usage.billed, seconds=turn.seconds)
             record_turn(run.span, reply)

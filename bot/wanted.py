@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from agent.cellar.export import harmless_cell
+from agent.cellar.export import make_harmless_cell
 from agent.language import stem
 from agent.text import clip, split_words, to_one_line
 from agent.turn import Lack
@@ -144,4 +144,4 @@ def _to_row(group: WishGroup, wish: UnmetWish) -> list[str | int | float]:
         clip(to_one_line(wish.comment), MAX_WORDS_CHARS),
         wish.trace_id,
     )
-    return [harmless_cell(cell) for cell in cells]
+    return [make_harmless_cell(cell) for cell in cells]

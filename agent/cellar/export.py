@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any, Final
 
-from agent.cellar.items import find_drinking_window, items_in_stock
+from agent.cellar.items import find_drinking_window, select_in_stock
 from agent.sommelier.wine import wine_fields
 from agent.turn import CellarItem
 
@@ -70,7 +70,7 @@ def _list_titles() -> tuple[str, ...]:
 
 
 def _list_rows(items: Sequence[CellarItem]) -> Iterator[list[str | int | float]]:
-    for item in items_in_stock(items):
+    for item in select_in_stock(items):
         values: list[Any] = [item.number, item.count]
         for name in _list_wine_columns():
             values.append(item.wine.get(name, ""))
@@ -98,10 +98,10 @@ def _to_cell(value: Any) -> str | int | float:
     """Return a value as a cell. A list becomes one text, separated as imports read it."""
     if isinstance(value, list | tuple):
         value = "; ".join(value)
-    return harmless_cell(value)
+    return make_harmless_cell(value)
 
 
-def harmless_cell(cell: str | int | float) -> str | int | float:
+def make_harmless_cell(cell: str | int | float) -> str | int | float:
     """Return a cell that a spreadsheet does not compute as a formula."""
     if isinstance(cell, str) and cell.startswith(FORMULA_SIGNS):
         return f"'{cell}"

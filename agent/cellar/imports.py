@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
-from agent.cellar.items import find_items_with_room, items_in_stock
+from agent.cellar.items import find_items_with_room, select_in_stock
 from agent.turn import CellarItem
 
 ImportMode = Literal["replace", "add"]
@@ -42,7 +42,7 @@ def make_plan(
 ) -> ImportPlan:
     """Return the changes that an import of listed items makes in a cellar."""
     stored_by_key = {item.key: item for item in stored}
-    in_stock = items_in_stock(stored)
+    in_stock = select_in_stock(stored)
     counts = Counter({item.key: item.count for item in in_stock})
     fitting = find_items_with_room(listed, stored)
     changes = []

@@ -15,7 +15,7 @@ from agent.cellar.items import (
     Window,
     find_drinking_window,
     find_state,
-    items_in_stock,
+    select_in_stock,
 )
 from agent.query_reading.tokens import strip_plural
 from agent.sommelier.vocabulary import (
@@ -112,7 +112,7 @@ def _index_cached(cellar: _Cellar, year: int) -> Sequence[IndexedItem]:
 
 
 def _index(items: Iterable[CellarItem], year: int) -> Sequence[IndexedItem]:
-    in_stock = items_in_stock(items)
+    in_stock = select_in_stock(items)
     indexed_items = [_index_item(item, year) for item in in_stock]
     indexed_items.sort(key=_rank_readiness)
     return tuple(indexed_items)

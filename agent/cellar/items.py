@@ -164,7 +164,7 @@ def find_items_with_room(
     return [item for item in new if item.key in keys_with_room]
 
 
-def items_in_stock(items: Iterable[CellarItem]) -> list[CellarItem]:
+def select_in_stock(items: Iterable[CellarItem]) -> list[CellarItem]:
     """Return the items with a count above 0."""
     return [item for item in items if item.count]
 
@@ -279,7 +279,7 @@ def find_due_items(items: Sequence[CellarItem], year: int) -> list[CellarItem]:
     returned. Items whose best years end first come first, and of these the larger stocks.
     """
     due: list[_DueItem] = []
-    for item in items_in_stock(items):
+    for item in select_in_stock(items):
         window = find_drinking_window(item)
         if window is None or item.reminded_year == year:
             continue

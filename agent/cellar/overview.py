@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, get_args
 
 from agent.cellar.index import IndexedItem, index_cellar
-from agent.cellar.items import items_in_stock
+from agent.cellar.items import select_in_stock
 from agent.cellar.rows import count_bottles, format_item, format_items
 from agent.cellar.search import CellarQuery, Readiness, search_cellar
 from agent.i18n import format_number, translate
@@ -34,7 +34,7 @@ def count_states(items: Sequence[CellarItem], year: int) -> Mapping[str, int]:
 def count_by(items: Sequence[CellarItem], field: str) -> list[tuple[str, int]]:
     """Return the numbers of bottles by a field of the wine, the most first."""
     counts: Counter[str] = Counter()
-    for item in items_in_stock(items):
+    for item in select_in_stock(items):
         value = str(item.wine.get(field) or "")
         counts[value] += item.count
     return counts.most_common()
@@ -43,7 +43,7 @@ def count_by(items: Sequence[CellarItem], field: str) -> list[tuple[str, int]]:
 def list_regions(items: Sequence[CellarItem]) -> list[tuple[str, int]]:
     """Return the numbers of bottles by region, or else by country, the most first."""
     counts: Counter[str] = Counter()
-    for item in items_in_stock(items):
+    for item in select_in_stock(items):
         region = get_region(item)
         if region:
             counts[region] += item.count
@@ -61,7 +61,7 @@ def get_region(item: CellarItem) -> str:
 
 def format_overview(items: Sequence[CellarItem], year: int) -> str:
     """Return the numbers of a cellar and its readiest wines as Markdown."""
-    in_stock = items_in_stock(items)
+    in_stock = select_in_stock(items)
     if not in_stock:
         return translate("cellar_none")
     count = sum(item.count for item in in_stock)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
-from agent.cellar.items import find_drinking_window, find_state, items_in_stock
+from agent.cellar.items import find_drinking_window, find_state, select_in_stock
 from agent.cellar.overview import count_by, list_regions
 from agent.i18n import format_number, translate
 from agent.text import clip, to_one_line
@@ -97,7 +97,7 @@ class CellarPicture:
 
 def describe_picture(items: Sequence[CellarItem], year: int) -> CellarPicture:
     """Return the content of the picture of a cellar."""
-    in_stock = items_in_stock(items)
+    in_stock = select_in_stock(items)
     total = sum(item.count for item in in_stock)
     style_bars = []
     for style, count in count_by(in_stock, "style"):
@@ -116,9 +116,9 @@ def describe_picture(items: Sequence[CellarItem], year: int) -> CellarPicture:
         years=tuple(years),
         states=_count_states(in_stock, years),
         styles_title=translate("cellar_picture_styles"),
-        styles=_with_rest(style_bars[:MAX_BARS], total),
+        styles=_add_rest(style_bars[:MAX_BARS], total),
         regions_title=translate("cellar_regions_button"),
-        regions=_with_rest(region_bars[:MAX_BARS], total),
+        regions=_add_rest(region_bars[:MAX_BARS], total),
     )
 
 
@@ -126,7 +126,7 @@ def _make_bar(name: str, count: int, colour: str = "") -> Bar:
     return Bar(name, count, format_number(count), colour)
 
 
-def _with_rest(bars: Sequence[Bar], total: int) -> tuple[Bar, ...]:
+def _add_rest(bars: Sequence[Bar], total: int) -> tuple[Bar, ...]:
     """Return bars, and a line for all other bottles."""
     rest = total - sum(bar.count for bar in bars)
     if not rest:
@@ -222,7 +222,7 @@ def _write_at(
     figure.text(x, y, text, parse_math=False, **style)
 
 
-def _with_known_characters(text: str) -> str:
+def _replace_unknown_characters(text: str) -> str:
     """Return a text without characters that the font does not have."""
     from matplotlib.font_manager import FontProperties, findfont, get_font  # noqa: PLC0415 - slow
 
@@ -237,7 +237,7 @@ def _with_known_characters(text: str) -> str:
 def _write(axes: "Axes", x: float, y: float, text: str, **style: Any) -> None:
     """Write a text unchanged. A "$" in a name does not begin a formula."""
     style.setdefault("color", INK)
-    text = _with_known_characters(text)
+    text = _replace_unknown_characters(text)
     axes.text(x, y, text, va="center", parse_math=False, **style)
 
 

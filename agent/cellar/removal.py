@@ -14,7 +14,7 @@ from agent.cellar.items import (
     MAX_NAME_CHARS,
     YEARS,
     find_item_by_id,
-    items_in_stock,
+    select_in_stock,
     to_wine,
 )
 from agent.language import all_common_words
@@ -105,7 +105,7 @@ def _find_candidates(
     labelled = []
     fitting = []
     similar = []
-    for item in items_in_stock(items):
+    for item in select_in_stock(items):
         wine = to_wine(item)
         if not written_name.may_mean(wine):
             continue
@@ -135,7 +135,7 @@ class _WrittenName:
         for word in split_words(text):
             if _is_year(word):
                 years.add(int(word))
-        return cls(identifying_words(text), frozenset(years))
+        return cls(list_identifying_words(text), frozenset(years))
 
     def may_mean(self, wine: Wine) -> bool:
         """Return whether a word is in the wine's producer or name, and no other year is named."""
@@ -155,7 +155,7 @@ class _WrittenName:
             wine.colour or "",
             size,
         )
-        other_words = identifying_words(" ".join(facts))
+        other_words = list_identifying_words(" ".join(facts))
         all_words = _list_name_words(wine) | other_words
         return self.words <= all_words
 
@@ -169,10 +169,10 @@ class _WrittenName:
 
 
 def _list_name_words(wine: Wine) -> frozenset[str]:
-    return identifying_words(f"{wine.producer} {wine.name}")
+    return list_identifying_words(f"{wine.producer} {wine.name}")
 
 
-def identifying_words(text: str) -> frozenset[str]:
+def list_identifying_words(text: str) -> frozenset[str]:
     """Return the words of a text that can identify a wine.
 
     Years, the generic words of labels and the common words of all languages cannot.

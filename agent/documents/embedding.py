@@ -9,7 +9,7 @@ from pydantic import BaseModel, SecretStr, ValidationError
 
 from agent import size_limits
 from agent.engine.errors import AgentError
-from agent.servers import OPENAI_URL, bearer_headers, read_body
+from agent.servers import OPENAI_URL, build_bearer_headers, read_body
 
 
 class EmbeddingError(AgentError):
@@ -42,7 +42,7 @@ class Embedder:
         self.name = model
         self._http = http
         self._url = f"{base_url or OPENAI_URL}/embeddings"
-        self._headers = bearer_headers(api_key)
+        self._headers = build_bearer_headers(api_key)
 
     async def embed(self, texts: Sequence[str], seconds: float) -> list[list[float]]:
         """Return one vector of length 1 for each text, in order.

@@ -24,7 +24,7 @@ from agent.language import detected_languages
 from agent.sommelier.sommelier_prompts import ResponseType
 from agent.sommelier.vocabulary import Allergen, Body, Currency, Food, Style, Sweetness
 from agent.tables import StrictModel
-from agent.tracing.records import trace_id_of
+from agent.tracing.records import derive_trace_id
 from agent.turn import StoredMessage
 
 STARTER_CONVERSATIONS: Final = Path(__file__).with_name("conversations.jsonl")
@@ -157,7 +157,7 @@ def to_item(dataset: str, conversation: EvalCase) -> dict[str, Any]:
         if name in fields:
             metadata[name] = fields.pop(name)
     return {
-        "id": trace_id_of(dataset, conversation.id),
+        "id": derive_trace_id(dataset, conversation.id),
         "expected_output": expected,
         "metadata": metadata,
         "input": fields,

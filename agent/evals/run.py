@@ -18,7 +18,7 @@ from agent.evals.evaluators import METRICS, Mark, Observation, compute_marks
 from agent.sommelier.queries import Catalogue
 from agent.sommelier.service import Answerer
 from agent.text import clip
-from agent.tracing.records import ScoreRecord, TraceRecord, trace_id_of
+from agent.tracing.records import ScoreRecord, TraceRecord, derive_trace_id
 from agent.turn import Reply, StoredMessage, answer_turn
 
 USER: Final = "eval"
@@ -137,7 +137,7 @@ class Variant:
         """Answer one message, and add the trace of the turn to the result of its case."""
         case_id = result.case.id
         turn_number = len(result.traces)
-        trace_id = trace_id_of("eval", title, self.label, case_id, turn_number)
+        trace_id = derive_trace_id("eval", title, self.label, case_id, turn_number)
         trace = TraceRecord(trace_id, session=f"eval:{title}", user=USER)
         with trace.open_root(message) as span:
             span.update(metadata={"case": case_id, "variant": self.label})

@@ -10,7 +10,7 @@ from typing import Final
 
 from agent.cellar.index import IndexedItem, Size, index_cellar
 from agent.cellar.items import YEARS, to_wine
-from agent.cellar.removal import identifying_words
+from agent.cellar.removal import list_identifying_words
 from agent.cellar.rows import count_bottles, format_drinks, format_items, this_year
 from agent.cellar.search import (
     CellarQuery,
@@ -161,7 +161,7 @@ def _is_owned(words: Sequence[str], items: Sequence[IndexedItem]) -> bool:
     """
     if _select_vintages(items, _years_in(words)):
         return True
-    names = identifying_words(" ".join(words))
+    names = list_identifying_words(" ".join(words))
     return bool(names and select_named(items, names))
 
 
@@ -218,7 +218,7 @@ def _search(
     if not found and named and names:
         # A part of a name may have been read as a region or a grape, although "Vega Sicilia" is not
         # from Sicily. Search again for all words as a name.
-        named = select_named(named, identifying_words(request.text))
+        named = select_named(named, list_identifying_words(request.text))
         query = query.model_copy(update={"regions": (), "grapes": ()})
         found = search_cellar(named, query, pairing)
     if not found and names and request.dishes and not _has_name(request):
@@ -286,7 +286,7 @@ def _without_excluded(
 
 def _names_in(words: Sequence[str]) -> frozenset[str]:
     """Return the words that may be on a label, without numbers, which may be vintages."""
-    identifying = identifying_words(" ".join(words))
+    identifying = list_identifying_words(" ".join(words))
     return frozenset(word for word in identifying if not word.isdecimal())
 
 

@@ -34,7 +34,7 @@ def change_output(action: str, person: Person, **changes: Any) -> ToolOutput:
     return ToolOutput(content, effects=(change,))
 
 
-def with_change_notes(
+def add_change_notes(
     reply: Reply,
     person: Person,
     message: str,

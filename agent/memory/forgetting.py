@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from agent.cellar.removal import identifying_words
+from agent.cellar.removal import list_identifying_words
 from agent.sommelier.filters import parse_taste
 from agent.turn import Fact
 
@@ -24,10 +24,10 @@ def find_meant_facts(text: str, facts: Sequence[Fact]) -> tuple[Fact, ...]:
         if fact.kind == "budget":
             return tuple(facts)
         filter_values = " ".join(_list_filter_values(fact))
-        filter_words[fact] = identifying_words(filter_values)
+        filter_words[fact] = list_identifying_words(filter_values)
         original_text = fact.original_text or fact.value
-        original_words[fact] = identifying_words(original_text)
-    words = identifying_words(text)
+        original_words[fact] = list_identifying_words(original_text)
+    words = list_identifying_words(text)
     named_by_filters = _find_most_similar(words, filter_words)
     if named_by_filters:
         return named_by_filters

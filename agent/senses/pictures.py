@@ -159,10 +159,10 @@ async def _transcribe(run: Run, picture: str) -> PictureText:
     )
     if response.answer is None:
         raise UnusableFile(response.outcome)
-    return without_invented(response.answer)
+    return remove_invented(response.answer)
 
 
-def without_invented(text: PictureText) -> PictureText:
+def remove_invented(text: PictureText) -> PictureText:
     """Return a transcription without what the picture may not show.
 
     Lines that are not wines are removed, and count as unreadable. Numbers that are not in their
@@ -171,7 +171,7 @@ def without_invented(text: PictureText) -> PictureText:
     wines = []
     for wine in text.wines[: size_limits.WINES_PER_LIST]:
         if _is_wine(wine):
-            wines.append(_without_invented_numbers(wine))
+            wines.append(_remove_invented_numbers(wine))
     removed_count = len(text.wines) - len(wines)
     unreadable = text.unreadable + removed_count
     seen = ""
@@ -204,7 +204,7 @@ def _is_wine(wine: ReadWine) -> bool:
     return not find_security_flags(text)
 
 
-def _without_invented_numbers(wine: ReadWine) -> ReadWine:
+def _remove_invented_numbers(wine: ReadWine) -> ReadWine:
     """Return a wine without the numbers that are not in its line."""
     values = set(parse_numbers(wine.line))
     invented: dict[str, None] = {}

@@ -22,7 +22,7 @@ from agent.markdown import strip_invisible
 from agent.senses.sent_files import UnusableFile
 from agent.servers import (
     OPENAI_URL,
-    bearer_headers,
+    build_bearer_headers,
     is_transient_status,
     read_body,
     retry,
@@ -100,7 +100,7 @@ class AudioServer:
         request = self.http.stream(
             "POST",
             f"{self.base_url or OPENAI_URL}/{path}",
-            headers=bearer_headers(self.api_key),
+            headers=build_bearer_headers(self.api_key),
             timeout=seconds,
             json=content,
             data=form,

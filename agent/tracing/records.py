@@ -32,7 +32,7 @@ AMBIGUOUS: Final = "ambiguous"
 """The error of a message that may have arrived."""
 
 
-def keyed_hash(kind: str, value: int | str, key: SecretStr) -> str:
+def compute_keyed_hash(kind: str, value: int | str, key: SecretStr) -> str:
     """Return the hash of a user or a chat. Only the holder of `key` can find it for an id."""
     # With the kind, a user and the private chat with the same number have different hashes.
     named = f"{kind}:{value}".encode()
@@ -41,7 +41,7 @@ def keyed_hash(kind: str, value: int | str, key: SecretStr) -> str:
     return digest[:16]
 
 
-def trace_id_of(*parts: int | str) -> str:
+def derive_trace_id(*parts: int | str) -> str:
     """Return the trace id of a turn, 32 hex digits, derived from what identifies the turn."""
     joined = ":".join(map(str, parts))
     digest = hashlib.sha256(joined.encode()).hexdigest()

@@ -11,11 +11,11 @@ import typer
 from rich.table import Column, Table
 
 from agent.cellar.imports import ImportMode, ImportPlan, make_plan
-from agent.cellar.items import find_drinking_window, items_in_stock, to_wine
+from agent.cellar.items import find_drinking_window, select_in_stock, to_wine
 from agent.cellar.rows import count_bottles, format_size
 from agent.files import Unreadable, parse_in_process, read_regular_file
 from agent.formatting import format_money
-from agent.tracing.records import keyed_hash
+from agent.tracing.records import compute_keyed_hash
 from agent.turn import MAX_CELLAR_ITEMS, CellarItem
 from bot.commands.output import (
     DryRun,
@@ -165,7 +165,7 @@ def _get_mode(replace: bool | None, stored: Sequence[CellarItem]) -> ImportMode 
     """
     if replace is True:
         return "replace"
-    if replace is None and items_in_stock(stored):
+    if replace is None and select_in_stock(stored):
         return None
     return "add"
 
@@ -189,7 +189,7 @@ def _show(imported: _Import, mode: ImportMode | None) -> None:
         typer.echo(
             f"Replace: {plan.new} new, {plan.changed} changed, {plan.gone} gone."
         )
-    if mode != "replace" and items_in_stock(imported.stored):
+    if mode != "replace" and select_in_stock(imported.stored):
         addition = imported.plan("add")
         typer.echo(f"Add: {addition.new} new, {addition.changed} with more bottles.")
 
@@ -249,7 +249,7 @@ def _describe_unread(file: CellarFile) -> str:
 
 def _shrinks(plan: ImportPlan, stored: Sequence[CellarItem]) -> bool:
     """Return whether so much of a cellar would be gone that the file is probably wrong."""
-    wine_count = len(items_in_stock(stored))
+    wine_count = len(select_in_stock(stored))
     if wine_count < MIN_WINES:
         return False
     return plan.gone > MAX_GONE_SHARE * wine_count
@@ -262,7 +262,7 @@ def _store(imported: _Import, mode: ImportMode) -> None:
     items = tuple(imported.file.items)
 
     async def store(sessions: Sessions) -> None:
-        user_hash = keyed_hash("user", user_id, settings.trace_user_key)
+        user_hash = compute_keyed_hash("user", user_id, settings.trace_user_key)
         turn = Turn(user_id=user_id, trace_user=user_hash)
         turn.change(StoreList(user_id, items, mode))
         await Stores(sessions).commits.save(turn.complete_commit())

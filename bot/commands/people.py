@@ -10,7 +10,7 @@ from pydantic_core import to_json
 from agent.cellar.items import find_items_with_room
 from agent.memory.exports import MAX_EXPORT_BYTES, Exported, NotAnExport, read_export
 from agent.memory.taste import describe_fact, find_new_facts
-from agent.tracing.records import keyed_hash
+from agent.tracing.records import compute_keyed_hash
 from agent.turn import Change, Drink, Fact
 from bot.commands.output import (
     UserId,
@@ -34,7 +34,7 @@ people_app = typer.Typer(no_args_is_help=True, add_completion=False)
 def export(user_id: UserId) -> None:
     """Print all data of a user in the database, as JSON."""
     settings = open_settings()
-    user_hash = keyed_hash("user", user_id, settings.trace_user_key)
+    user_hash = compute_keyed_hash("user", user_id, settings.trace_user_key)
 
     async def read(sessions: Sessions) -> object:
         return await MemoryRepository(sessions).export(user_id, user_hash)
@@ -55,7 +55,7 @@ def forget(
     deleted.
     """
     settings = open_settings()
-    user_hash = keyed_hash("user", user_id, settings.trace_user_key)
+    user_hash = compute_keyed_hash("user", user_id, settings.trace_user_key)
     if not yes:
         typer.confirm(f"Delete all data of {user_id}?", abort=True)
 
@@ -106,7 +106,7 @@ def import_export(
 def _store_import(settings: Settings, exported: Exported, change: Change) -> None:
     """Store the memory and the ratings of an export."""
     user_id = exported.user_id
-    user_hash = keyed_hash("user", user_id, settings.trace_user_key)
+    user_hash = compute_keyed_hash("user", user_id, settings.trace_user_key)
 
     async def store(sessions: Sessions) -> None:
         turn = Turn(user_id=user_id, trace_user=user_hash)

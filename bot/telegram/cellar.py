@@ -11,7 +11,7 @@ from typing import Final
 from telegram import Message, Update
 
 from agent.cellar.export import to_csv, to_workbook
-from agent.cellar.items import items_in_stock, parse_cellar_item
+from agent.cellar.items import parse_cellar_item, select_in_stock
 from agent.cellar.overview import (
     PAGE_SIZE,
     count_by,
@@ -81,7 +81,7 @@ async def _show_overview(
     painter: CellarPainter, turn: ChatTurn, bottles: Sequence[CellarItem]
 ) -> None:
     """Show the picture of a cellar, its numbers and the readiest wines."""
-    if not items_in_stock(bottles):
+    if not select_in_stock(bottles):
         turn.reply(translate("cellar_none"))
         return
     try:
@@ -130,7 +130,7 @@ async def _show_view(update: Update, turn: ChatTurn) -> None:
     if not isinstance(message, Message):
         return
     to = Destination(message.chat.id, replaced_id=message.message_id)
-    if view == "overview" or not items_in_stock(bottles):
+    if view == "overview" or not select_in_stock(bottles):
         text = await asyncio.to_thread(format_overview, bottles, this_year())
         turn.send(to, text, _view_buttons(bottles))
     elif view == "regions":

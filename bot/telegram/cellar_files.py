@@ -12,7 +12,7 @@ from telegram.ext import filters
 from telegram.ext.filters import BaseFilter
 
 from agent.cellar.imports import ImportMode, ImportPlan, make_plan
-from agent.cellar.items import items_in_stock
+from agent.cellar.items import select_in_stock
 from agent.cellar.rows import count_bottles, format_items, this_year
 from agent.files import Unreadable
 from agent.i18n import translate
@@ -68,7 +68,7 @@ async def _read_file(update: Update, turn: ChatTurn) -> None:
         return
     stored = await load_bottles(turn)
     plan = make_plan(file.items, stored, "replace")
-    has_bottles = bool(items_in_stock(stored))
+    has_bottles = bool(select_in_stock(stored))
     if has_bottles and not plan.changes:
         listed = count_bottles(plan.bottles, plan.wines)
         turn.reply(translate("import_same", bottles=listed))

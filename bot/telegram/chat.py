@@ -27,7 +27,7 @@ from agent.languages import ENGLISH
 from agent.sommelier.attachment import Attachment
 from agent.sommelier.service import Answerer
 from agent.sommelier.wine import Wine
-from agent.tracing.records import trace_id_of
+from agent.tracing.records import derive_trace_id
 from agent.turn import Change, Fact, Reply, StoredMessage, get_chosen_settings
 from bot.clicks import CountedLinks
 from bot.resources import Repositories, Resources
@@ -135,7 +135,7 @@ class ChatTurn(Turn):
         self.trace_session = self.services.trace_hash("chat", self.chat_id)
         self.trace_user = self.services.trace_hash("user", self.user_id)
         self.names = names_of(update)
-        self.trace_id = trace_id_of(bot.id, self.chat_id, update.update_id)
+        self.trace_id = derive_trace_id(bot.id, self.chat_id, update.update_id)
         if update.effective_message is not None:
             self.to = destination(update)
 

@@ -21,8 +21,8 @@ from db.wines.name_parts import MentionIndex, SimilarTexts, SpellingIndex
 from db.wines.telling_words import (
     GENERIC_WORDS,
     MIN_TELLING_LETTERS,
-    identifying_words,
     known_words,
+    list_identifying_words,
     split_grapes,
     split_name,
     split_places,
@@ -114,11 +114,11 @@ class NameIndex:
         self._squeezed.append("".join(telling))
 
         producer = frozenset(split_words(wine.producer))
-        telling_producer = identifying_words(wine.producer)
+        telling_producer = list_identifying_words(wine.producer)
         self._producers.append(producer)
         self._telling_producers.append(telling_producer)
         self._mentionable.add(number, telling_producer)
-        self._mentionable.add(number, identifying_words(wine.name))
+        self._mentionable.add(number, list_identifying_words(wine.name))
 
     def find(self, name: str) -> frozenset[int]:
         """Return the numbers of the wines with this name.

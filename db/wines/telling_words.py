@@ -43,7 +43,7 @@ def split_grapes(wine: Wine) -> list[str]:
     return split_words(" ".join(names))
 
 
-def identifying_words(text: str) -> frozenset[str]:
+def list_identifying_words(text: str) -> frozenset[str]:
     """Return the telling words of a producer or a name, if a text may mention it.
 
     Return none for a name such as "Chardonnay", which many wines have. Another name has at least

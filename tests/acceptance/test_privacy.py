@@ -9,7 +9,7 @@ from subprocess import CompletedProcess
 import pytest
 from pydantic import SecretStr
 
-from agent.tracing.records import keyed_hash
+from agent.tracing.records import compute_keyed_hash
 from bot import app
 from tests.acceptance.test_end_to_end import killed, running_here, traced_to
 from tests.acceptance.test_languages import choose
@@ -116,7 +116,7 @@ async def test_a_user_who_asks_to_be_forgotten_is_nowhere_and_others_stay(
         await eventually(lambda: not any(mark in files(folder) for mark in marks))
         await eventually(
             lambda: (
-                keyed_hash("user", ADA, SecretStr("sommelier"))
+                compute_keyed_hash("user", ADA, SecretStr("sommelier"))
                 not in str(otlp_receiver.spans)
             )
         )

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent.cellar.items import items_in_stock
+from agent.cellar.items import select_in_stock
 from agent.turn import CellarItem, Change, Drink
 from db.changes.cellar import StoreList
 from db.changes.memory import ChangeMemory
@@ -79,7 +79,7 @@ class Cellar:
 
     async def state(self) -> tuple[list[CellarItem], list[Drink]]:
         memory = MemoryRepository(self.sessions)
-        items = items_in_stock(await memory.list_bottles(self.user_id))
+        items = select_in_stock(await memory.list_bottles(self.user_id))
         items.sort(key=lambda each: each.key)
         return items, await memory.list_drinks(self.user_id)
 

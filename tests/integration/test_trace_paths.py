@@ -9,7 +9,7 @@ from pydantic import SecretStr
 from agent.engine.llm import LLMService
 from agent.engine.run import Limits, Run
 from agent.i18n import translate
-from agent.tracing.records import keyed_hash
+from agent.tracing.records import compute_keyed_hash
 from agent.turn import Reply
 from bot.telegram.sender import ButtonRows
 from bot.turn import Question, Turn
@@ -95,7 +95,10 @@ class World:
         assert self.langfuse.tree() == ("turn", "agent", [entered, *children, SEND])
         root = self.langfuse.span("turn")
         key = SecretStr("sommelier")
-        whose = (keyed_hash("chat", CHAT, key), keyed_hash("user", CHAT, key))
+        whose = (
+            compute_keyed_hash("chat", CHAT, key),
+            compute_keyed_hash("user", CHAT, key),
+        )
         for span in self.langfuse.spans:
             assert (span.session, span.user) == whose
             assert root.start <= span.start

@@ -18,7 +18,7 @@ from agent.cellar.items import (
 from agent.engine.messages import ToolCall
 from agent.engine.run import Run
 from agent.engine.tools import Toolbox, ToolResult
-from agent.memory.changes import with_change_notes
+from agent.memory.changes import add_change_notes
 from agent.memory.taste import describe_fact, parse_facts
 from agent.memory.tools import memory_tools
 from agent.sommelier.filters import may_be_shown, restrict_query
@@ -60,7 +60,7 @@ def test_of_two_statements_about_one_grape_the_later_one_counts() -> None:
     for first, last in ((likes, hates), (hates, likes)):
         calls = [Change(user_id=7, added_facts=(said,)) for said in (first, last)]
         reply = Reply(text="Noted.", changes=tuple(calls))
-        (change,) = with_change_notes(reply, ADA, "?", undo_id=0).changes
+        (change,) = add_change_notes(reply, ADA, "?", undo_id=0).changes
         assert change.added_facts == (last,)
 
 

@@ -16,7 +16,7 @@ from agent.senses.pictures import (
     VISION,
     PictureText,
     read_pictures,
-    without_invented,
+    remove_invented,
 )
 from agent.senses.sent_files import MAX_SIDE_PIXELS, UnusableFile, to_data_url
 from agent.sommelier.attachment import Attachment, ReadWine
@@ -85,7 +85,7 @@ def test_numbers_that_are_not_in_the_line_are_removed(
     text = PictureText.model_validate(
         {"shows": "wine_list", "wines": [{**CHABLIS, **written}]}
     )
-    (wine,) = without_invented(text).wines
+    (wine,) = remove_invented(text).wines
     assert wine.model_dump(include=set(kept)) == kept
 
 
@@ -101,7 +101,7 @@ def test_lines_that_are_not_wines_count_as_unreadable() -> None:
         },
     ]
     text = PictureText.model_validate({"shows": "wine_list", "wines": wines})
-    found = without_invented(text)
+    found = remove_invented(text)
     assert (len(found.wines), found.unreadable) == (1, 4)
 
 

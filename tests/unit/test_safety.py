@@ -295,20 +295,20 @@ def test_the_country_of_the_admin_comes_first_then_that_of_the_user() -> None:
 
 
 def test_the_abbreviations_of_help_lines_are_spelled_out() -> None:
-    italian = Help(country="IT").first_lines()
+    italian = Help(country="IT").write_first_numbers()
     assert "(Telefono Amico Italia, daily from 9:00 to 24:00)" in italian
-    american = Help(country="US").first_lines()
+    american = Help(country="US").write_first_numbers()
     assert "988 or text 988 (988 Suicide & Crisis Lifeline, 24 hours a day)" in american
     with use_language("es"):
-        spanish = Help(country="US").first_lines()
+        spanish = Help(country="US").write_first_numbers()
     assert "pulse 2, o envíe AYUDA por SMS al 988" in spanish
 
 
 def test_why_alcohol_free_drinks_are_shown_is_explained_once() -> None:
     stated = read_safety_state("I'm pregnant")
     stored = SafetyState(earlier_concerns=frozenset({"pregnancy"}))
-    assert "midwife" in Help().notice_for(stated)
-    assert Help().notice_for(stored) == "I only show alcohol-free drinks."
+    assert "midwife" in Help().write_notice(stated)
+    assert Help().write_notice(stored) == "I only show alcohol-free drinks."
 
 
 def test_the_lines_of_the_users_language_follow_those_of_the_phrase() -> None:
