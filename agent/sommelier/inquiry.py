@@ -63,6 +63,9 @@ def find_language(inquiry: Inquiry) -> str:
     """Return the language of a message, or of earlier messages if it is unclear."""
     language = current_language()
     for text in inquiry.user_texts:
+        if text.startswith("/"):
+            # A stored look-up such as "/find WINE_BAR Lyon" is not written in any language.
+            continue
         # If the language of a text is not clear, that of the text before it stays.
         language = detect_language(text, language)
     return language

@@ -96,6 +96,16 @@ async def test_a_user_who_changes_the_language_is_answered_in_it_from_then_on(
         assert await said(bot_api, "/nonsense", ada) == seen("pt", "unknown_command")
 
 
+async def test_a_look_up_does_not_change_the_language(
+    bot_api: BotApi, environment: dict[str, str]
+) -> None:
+    ada = PEOPLE["fr"]
+    bot_api.app_languages[ada] = "fr"
+    async with running_here(bot_api, environment):
+        await said(bot_api, "/find bar à vin Lyon", ada)
+        assert seen("fr", "fallback_thanks") in await said(bot_api, "Merci !", ada)
+
+
 async def test_a_chosen_language_stays_whatever_is_written(
     bot_api: BotApi, environment: dict[str, str]
 ) -> None:
