@@ -218,17 +218,7 @@ class TraceRows:
 
         If the new score has no value, take the stored score back.
         """
-        # The rows are locked, so that an exporter cannot mark a changed score as sent.
-        scores_of_name = (
-            select(ScoreRow)
-            .where(
-                ScoreRow.trace_id == turn.trace_id,
-                ScoreRow.name == score.name,
-            )
-            .with_for_update()
-        )
-        found = await session.scalars(scores_of_name)
-        rows = found.all()
+        rows = await _read_scores_of_name(session, turn, score.name)
         # At most one row has a value. The others are scores that were taken back.
         valid_rows = [row for row in rows if row.value is not None]
         if not valid_rows and score.value is None:
@@ -265,6 +255,25 @@ class TraceRows:
         if self.is_exported:
             return ExportState.WAITING
         return ExportState.KEPT
+
+
+async def _read_scores_of_name(
+    session: AsyncSession, turn: TurnRow, name: str
+) -> Sequence[ScoreRow]:
+    """Return the scores of a turn with this name.
+
+    Their rows are locked, so that an exporter cannot mark a changed score as sent.
+    """
+    scores = (
+        select(ScoreRow)
+        .where(
+            ScoreRow.trace_id == turn.trace_id,
+            ScoreRow.name == name,
+        )
+        .with_for_update()
+    )
+    found = await session.scalars(scores)
+    return found.all()
 
 
 def _make_score_row(turn: TurnRow, name: str, *, taken_back_count: int) -> ScoreRow:

@@ -354,7 +354,8 @@ def get_pairing(request: Request) -> str:
 def _add_profile(filters: dict[str, Any]) -> set[str]:
     """Add the typical style and body of the requested grape or region. Return the soft filters.
 
-    These rank similar wines first if the catalogue has no wine of that grape or region.
+    The style is a hard filter, and the body a soft one. If the catalogue has no wine of that grape
+    or region, they still find similar wines once that filter is relaxed.
     """
     grapes = filters.get("grapes", ())
     regions = filters.get("regions", ())

@@ -92,7 +92,8 @@ def read_document(data: bytes, path: str) -> Document:
         ) from error
     if not sections:
         raise Unreadable("holds no text")
-    character_count = sum(len(section.text) for section in sections)
+    lengths = [len(section.text) for section in sections]
+    character_count = sum(lengths)
     if character_count > size_limits.DOCUMENT_CHARS:
         raise Unreadable(
             f"holds over {size_limits.DOCUMENT_CHARS:,} characters of text; split it"

@@ -348,15 +348,24 @@ async def _save(
     session.add(row)
     # The chunks refer to the document, so it must be stored before them.
     await session.flush()
-    for index, part in enumerate(chunks):
-        chunk_row = ChunkRow(
-            number=first_number + index,
-            document_id=document_id,
-            position=index + 1,
-            headings=list(part.headings),
-            text=part.text,
-        )
-        session.add(chunk_row)
+    session.add_all(_make_chunk_rows(chunks, document_id, first_number))
     if stored:
         return "updated"
     return "added"
+
+
+def _make_chunk_rows(
+    chunks: Sequence[Section], document_id: str, first_number: int
+) -> list[ChunkRow]:
+    """Return the rows of the chunks of a document."""
+    rows: list[ChunkRow] = []
+    for index, chunk in enumerate(chunks):
+        row = ChunkRow(
+            number=first_number + index,
+            document_id=document_id,
+            position=index + 1,
+            headings=list(chunk.headings),
+            text=chunk.text,
+        )
+        rows.append(row)
+    return rows

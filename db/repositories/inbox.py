@@ -134,12 +134,7 @@ class Inbox(TraceStoringRepository):
             is_begun = await count_changed(session, begin)
             if not is_begun:
                 raise TurnTaken
-            if joining:
-                await _join(session, joining, turn_id)
-            payloads: Sequence[Payload] = [row.payload]
-            may_have_others = bool(joining) or row.turn_id is not None
-            if may_have_others:
-                payloads = await _read_payloads(session, turn_id)
+            payloads = await _join(session, row, joining)
             if row.state == UpdateState.ANSWERED:
                 unsent = await _read_unsent(session, turn_id)
             elif self.budgets is not None and payer_id is not None:
@@ -297,20 +292,29 @@ class Inbox(TraceStoringRepository):
 
 async def _join(
     session: AsyncSession,
-    update_ids: Collection[int],
-    turn_id: int,
-) -> None:
-    """Let updates that have no turn yet belong to a turn."""
-    join = (
-        update(UpdateRow)
-        .where(
-            UpdateRow.update_id.in_(update_ids),
-            UpdateRow.turn_id.is_(None),
-            IS_WAITING,
+    row: UpdateRow,
+    joining: Collection[int],
+) -> Sequence[Payload]:
+    """Let updates that have no turn yet join the turn of `row`.
+
+    Return the payloads of all its updates, in order.
+    """
+    turn_id = row.update_id
+    if joining:
+        join = (
+            update(UpdateRow)
+            .where(
+                UpdateRow.update_id.in_(joining),
+                UpdateRow.turn_id.is_(None),
+                IS_WAITING,
+            )
+            .values(turn_id=turn_id, state=UpdateState.JOINED)
         )
-        .values(turn_id=turn_id, state=UpdateState.JOINED)
-    )
-    await session.execute(join)
+        await session.execute(join)
+    has_begun_before = row.turn_id is not None
+    if joining or has_begun_before:
+        return await _read_payloads(session, turn_id)
+    return [row.payload]
 
 
 async def _read_payloads(session: AsyncSession, turn_id: int) -> Sequence[Payload]:

@@ -15,7 +15,8 @@ UNKNOWN_DISTANCE: Final = 0.5
 def distance_from(wine: Wine) -> Callable[[Entry], float]:
     """Return the function that says how different another wine is from `wine`.
 
-    Its result is a weighted sum of the differences in each trait, and is 0 for an equal wine.
+    Its result is a weighted sum of the differences in each trait, and is 0 for an equal wine. Style
+    and colour weigh most: a port is never like a Chablis.
     """
     country = find_canonical_name("countries", wine.country)
     grapes = {find_canonical_name("grapes", grape) for grape in wine.grapes}
@@ -31,7 +32,6 @@ def distance_from(wine: Wine) -> Callable[[Entry], float]:
 
     def distance(entry: Entry) -> float:
         other = entry.wine
-        # Style and colour weigh most: a port is never like a Chablis.
         total = 4.0 * _value_distance(wine.style, other.style)
         total += 3.0 * _value_distance(wine.colour, other.colour)
         total += 2.0 * sweetness[other.sweetness]

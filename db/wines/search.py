@@ -61,12 +61,7 @@ class WineIndex:
         narrowing = _Narrowing(query, matches, named)
         entries = self._select_entries(query, named)
         found = narrowing.find(entries)
-        chosen: list[Entry] = []
-        for group in _split_by_allergens(found, query, narrowing.soft):
-            best = find_best(group, query, narrowing.soft, matches or {}, like)
-            equals = group_equals(best, query)
-            places_left = query.limit - len(chosen)
-            chosen += choose_varied(equals, places_left)
+        chosen = narrowing.choose(found, like)
         relax: Mapping[str, int] = {}
         if len(found) < MIN_WINES:
             relax = self._count_relaxed(query, narrowing, entries, len(found))
@@ -222,6 +217,20 @@ class _Narrowing:
         for is_met in self._hard.values():
             passing = [entry for entry in passing if is_met(entry)]
         return self._select_matching(passing, self._hard)
+
+    def choose(self, found: Sequence[Entry], like: Wine | None) -> list[Entry]:
+        """Return the best of the wines that were found, the best first, as many as are wanted.
+
+        `like` is the wine to which the query asks for similar ones.
+        """
+        query = self._query
+        chosen: list[Entry] = []
+        for group in _split_by_allergens(found, query, self.soft):
+            best = find_best(group, query, self.soft, self._matches or {}, like)
+            equals = group_equals(best, query)
+            places_left = query.limit - len(chosen)
+            chosen += choose_varied(equals, places_left)
+        return chosen
 
     def select_without_name(self, entries: Sequence[Entry]) -> list[Entry]:
         """Return the wines that pass all hard filters except the name."""

@@ -89,19 +89,19 @@ def match_columns(
     """
     column_fields = [""] * len(titles)
     for field in fields:
-        scores: dict[int, float] = {}
+        best = 0
+        best_score = 0.0
         for index, title in enumerate(titles):
             is_taken = bool(column_fields[index])
             if is_taken or field not in possible_fields(title):
                 continue
-            if normalize(title) == normalize(field):
-                scores[index] = NAMED_LIKE_FIELD
-            else:
-                scores[index] = _share_of_readable(rows, index, field, is_readable)
-        if not scores:
-            continue
-        best = max(scores, key=lambda index: scores[index])
-        if scores[best] >= MIN_READABLE_SHARE:
+            score = NAMED_LIKE_FIELD
+            if normalize(title) != normalize(field):
+                score = _share_of_readable(rows, index, field, is_readable)
+            if score > best_score:
+                best = index
+                best_score = score
+        if best_score >= MIN_READABLE_SHARE:
             column_fields[best] = field
     return column_fields
 

@@ -77,12 +77,10 @@ def complete(cells: Mapping[str, str], clues: Sequence[str]) -> Completed:
         # Such a cell, for example "wine", does not say the style.
         known.pop("style", None)
         style = ""
-    facts = _FactsByKind()
-    for clue in clues:
-        facts.add(clue)
+    texts = list(clues)
     for column in ("name", "appellation", "region"):
-        facts.add(cells.get(column, ""))
-
+        texts.append(cells.get(column, ""))
+    facts = _collect_facts(texts)
     place = _find_place(facts.places, known.get("country", ""))
     found = _derive_place(known, facts.countries, place)
     grapes = _find_grapes(known, facts.grapes, place)
@@ -110,19 +108,23 @@ class _FactsByKind:
     countries: list[str] = field(default_factory=list)
     places: list[WinePlace] = field(default_factory=list)
 
-    def add(self, text: str) -> None:
-        """Add what the names in a text stand for."""
+
+def _collect_facts(texts: Sequence[str]) -> _FactsByKind:
+    """Return what the names in texts stand for."""
+    facts = _FactsByKind()
+    for text in texts:
         for fact in find_facts(text):
             if fact.style:
-                self.styles.append(fact.style)
+                facts.styles.append(fact.style)
             if fact.sweetness:
-                self.sweetness.append(fact.sweetness)
+                facts.sweetness.append(fact.sweetness)
             if fact.grape:
-                self.grapes.append(fact.grape)
+                facts.grapes.append(fact.grape)
             if fact.country:
-                self.countries.append(fact.country)
+                facts.countries.append(fact.country)
             if fact.place:
-                self.places.append(fact.place)
+                facts.places.append(fact.place)
+    return facts
 
 
 def _find_place(places: Sequence[WinePlace], country: str) -> WinePlace | None:
@@ -149,7 +151,9 @@ def _is_region(place: WinePlace) -> bool:
 
 
 def _derive_place(
-    known: Mapping[str, str], countries: Sequence[str], place: WinePlace | None
+    known: Mapping[str, str],
+    countries: Sequence[str],
+    place: WinePlace | None,
 ) -> dict[str, str]:
     """Return the country, region and appellation that follow from a place.
 
@@ -166,7 +170,9 @@ def _derive_place(
 
 
 def _find_grapes(
-    known: Mapping[str, str], named: Sequence[str], place: WinePlace | None
+    known: Mapping[str, str],
+    named: Sequence[str],
+    place: WinePlace | None,
 ) -> Sequence[str]:
     """Return the grapes that the file has, or that a text names, or else those of the place."""
     listed = known.get("grapes")

@@ -72,7 +72,8 @@ def read_plain(tables: Sequence[Table]) -> Reading:
             if problem:
                 problems.append(problem)
             else:
-                listed.append(_list_wine(row, columns, clues))
+                wine = _list_wine(row, columns, clues)
+                listed.append(wine)
     if not columns_read_as:
         known = ", ".join(_column_fields())
         reason = f"no column for: name. Columns may be called: {known}"
@@ -112,10 +113,7 @@ def _find_columns(table: Table) -> Columns:
     possible = [*_column_fields(), "size"]
     matched = match_columns(titles, rows, possible, is_readable)
     if "name" not in matched:
-        for index, title in enumerate(titles):
-            if not matched[index] and find_facts(title):
-                matched[index] = "name"
-                break
+        _match_named_like_style(matched, titles)
     if "name" not in matched and offers:
         _match_untitled(matched, titles, rows)
     currency = ""
@@ -124,6 +122,15 @@ def _find_columns(table: Table) -> Columns:
         if has_prices and not currency:
             currency = find_currency(title) or ""
     return Columns(tuple(matched), offers, currency)
+
+
+def _match_named_like_style(matched: list[str], titles: Sequence[str]) -> None:
+    """Set the column of names in `matched`, if its name is that of a style: "Weißweine"."""
+    for index, title in enumerate(titles):
+        is_unused = not matched[index]
+        if is_unused and find_facts(title):
+            matched[index] = "name"
+            return
 
 
 def _match_untitled(matched: list[str], titles: Sequence[str], rows: Rows) -> None:
@@ -154,12 +161,10 @@ def _find_offer_columns(table: Table, rows: Rows) -> dict[int, Packing]:
         packing = read_packing(title, is_served=True)
         if packing is None or not _names_only_packing(title):
             continue
-        cells: list[str] = []
-        for cell in sample_column(rows, index):
-            if cell.lower() not in ABSENT:
-                cells.append(cell)
-        prices = [cell for cell in cells if is_number(cell)]
-        if prices and len(prices) >= MIN_PRICE_SHARE * len(cells):
+        cells = sample_column(rows, index)
+        offered = [cell for cell in cells if cell.lower() not in ABSENT]
+        prices = [cell for cell in offered if is_number(cell)]
+        if prices and len(prices) >= MIN_PRICE_SHARE * len(offered):
             found[index] = packing
     return found
 
@@ -249,14 +254,21 @@ class _Nesting:
 
 
 def _kind_of_heading(heading: str) -> str:
-    """Return what a heading within the list names: a style, a place, a grape or something else."""
-    facts = find_facts(heading)
-    if any(fact.style for fact in facts):
-        return "style"
-    if any(fact.place or fact.country for fact in facts):
-        return "place"
-    if any(fact.grape for fact in facts):
-        return "grape"
+    """Return what a heading within the list names: a style, a place, a grape or something else.
+
+    If it names several, the first of these counts.
+    """
+    kinds: set[str] = set()
+    for fact in find_facts(heading):
+        if fact.style:
+            kinds.add("style")
+        if fact.place or fact.country:
+            kinds.add("place")
+        if fact.grape:
+            kinds.add("grape")
+    for kind in ("style", "place", "grape"):
+        if kind in kinds:
+            return kind
     return "other"
 
 
