@@ -46,7 +46,7 @@ class Result:
     case: EvalCase
     marks: Mapping[str, Mark] = field(default_factory=dict)
     figures: Mapping[str, float] = field(default_factory=dict)
-    """Numbers that reports average in addition to marks."""
+    """Numbers whose averages are reported in addition to the marks."""
     texts: tuple[str, ...] = ()
     wine_ids: tuple[str, ...] = ()
     traces: list[TraceRecord] = field(default_factory=list)
@@ -148,10 +148,11 @@ class Variant:
                 return await self.answerer.answer(message, run, history=history)
 
             reply = await answer_turn(run_of_turn, make_reply)
+        # As the runner of the bot does, which is not used here.
         return replace(reply, billed=run_of_turn.usage.billed)
 
     async def _observe(self, case: EvalCase, replies: Sequence[Reply]) -> Observation:
-        """Return the last reply, with its wines and earlier ones from the catalogue."""
+        """Return what is marked: the last reply, its wines, and those of the reply before it."""
         *earlier_replies, last_reply = replies
         shown_before: list[tuple[str, ...]] = []  # the ids of the wines of each answer
         for message in case.history:

@@ -7,7 +7,6 @@ because they may repeat the user's words.
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
@@ -31,7 +30,7 @@ from agent.servers import (
 R = TypeVar("R")
 
 MAX_SECONDS: Final = 180
-"""The longest recording that is transcribed."""
+"""The longest recording that is accepted. The caller checks it before the download."""
 USD_PER_SECOND: Final = 0.0001
 USD_PER_CHARACTER: Final = 0.000015
 """The prices of OpenAI. Those of other servers are similar."""
@@ -62,11 +61,9 @@ class AudioServer:
         """
         form = {"model": self.model, "response_format": "json"}
         files = {"file": ("voice.ogg", audio)}
-        body = await self._post("audio/transcriptions", form=form, files=files)
-        text: object = None
-        with suppress(ValueError, RecursionError, LookupError, TypeError):
-            text = json.loads(body)["text"]
-        if not isinstance(text, str):
+        response = await self._post("audio/transcriptions", form=form, files=files)
+        text = _read_transcript(response)
+        if text is None:
             raise ModelUnavailable("audio/transcriptions answered without a text")
         return strip_invisible(text[: size_limits.MESSAGE_CHARS]).strip()
 
@@ -76,13 +73,13 @@ class AudioServer:
         Raises:
             ModelError: the server did not return an Ogg file.
         """
-        body = {
+        request = {
             "model": self.model,
             "voice": self.voice,
             "input": text,
             "response_format": "opus",
         }
-        audio = await self._post("audio/speech", content=body)
+        audio = await self._post("audio/speech", json_body=request)
         if not audio.startswith(b"OggS"):
             raise ModelUnavailable("audio/speech answered without an Ogg file")
         return audio
@@ -91,7 +88,7 @@ class AudioServer:
         self,
         path: str,
         *,
-        content: Mapping[str, str] | None = None,
+        json_body: Mapping[str, str] | None = None,
         form: Mapping[str, str] | None = None,
         files: Mapping[str, tuple[str, bytes]] | None = None,
     ) -> bytes:
@@ -102,7 +99,7 @@ class AudioServer:
             f"{self.base_url or OPENAI_URL}/{path}",
             headers=build_bearer_headers(self.api_key),
             timeout=seconds,
-            json=content,
+            json=json_body,
             data=form,
             files=files,
         )
@@ -118,6 +115,17 @@ class AudioServer:
             limit = size_limits.FILE_BYTES
             raise ModelUnavailable(f"{path} answered with over {limit} bytes")
         return data
+
+
+def _read_transcript(response: bytes) -> str | None:
+    """Return the text of a response with JSON, or None if it has none."""
+    try:
+        text = json.loads(response)["text"]
+    except (ValueError, RecursionError, LookupError, TypeError):
+        return None
+    if isinstance(text, str):
+        return text
+    return None
 
 
 def _make_error(path: str, status: int) -> ModelError:
@@ -152,6 +160,7 @@ async def transcribe_voice(
         try:
             audio = await download()
         except UnusableFile as error:
+            # The text of this error is a code, such as "too_big".
             span.update(metadata={"error_type": str(error)}, level="WARNING")
             return Transcript(error_type=str(error))
 

@@ -41,14 +41,20 @@ class _Term(StrictModel):
 
 
 class _Cheap(StrictModel):
-    """The most years until a wine below a price is ready, and until it is old."""
+    """The limits for wines below a price: the latest years in which one is ready, and is old.
+
+    The years count from the vintage.
+    """
 
     euros_below: float
     years: ByStyle
 
 
 class _Dear(StrictModel):
-    """The fewest years until a wine of at least a price is ready, and until it is old."""
+    """The limits for wines from a price on: the earliest years in which one is ready, and is old.
+
+    The years count from the vintage.
+    """
 
     euros_from: float
     years: ByStyle
@@ -80,7 +86,7 @@ def _serving() -> _Serving:
 def drinking_years(wine: Wine) -> Range | None:
     """Return the first and last year in which a wine is at its best.
 
-    Return None if the vintage is unknown, or the style of a wine that was read from a picture.
+    Return None if the vintage or the style is unknown. A picture may not show the style of a wine.
     """
     if wine.vintage is None or wine.style is None:
         return None
@@ -113,7 +119,7 @@ def _find_usual_years(wine: Wine, style: Style) -> Range:
     years = _find_in_table(tables.words, [*appellation, *name], style)
     if years:
         return years
-    # The name comes too, because in a cellar it has everything that the user wrote.
+    # The name may have a place, too: that of a wine in a user's cellar is all that the user typed.
     for phrases in (appellation, name, region):
         years = _find_in_table(tables.places, phrases, style)
         if years:
@@ -159,7 +165,7 @@ def _find_term(
     """Return the range of the longest term among the phrases, or None.
 
     The phrases must also name one of the places of the term: "Gran Reserva" counts in Rioja, but
-    not in Maipo. There it is preferred to "Reserva", because it is longer.
+    not in Maipo. In Rioja it is preferred to "Reserva", because it is longer.
     """
     phrase_set = frozenset(phrases)
     longest_words = ""
@@ -183,6 +189,7 @@ def _adjust_to_price(years: Range, style: Style, euros: float | None) -> Range:
     if euros is None:
         return years
     first, last = years
+    # The file lists the lowest limit of the cheap first, and the highest limit of the dear.
     for cheap in _serving().cheap:
         if euros < cheap.euros_below and style in cheap.years:
             longest_wait, most_years = cheap.years[style]

@@ -124,8 +124,8 @@ async def _resend(exporter: Exporter, sessions: Sessions) -> str:
     """Send what was refused or set aside. Return a sentence that says what became of it."""
     count = await exporter.traces.resend()
     count += await exporter.scores.resend()
-    wait = await exporter.send_due()
-    if wait:
+    seconds_to_wait = await exporter.send_due()
+    if seconds_to_wait:
         return f"{count} wait, and are sent when the server takes them."
     problems = await describe_problems(sessions)
     if problems:
@@ -153,9 +153,7 @@ def export(
 
     turns = run_with_database(settings, read)
     if not turns:
-        typer.echo(
-            "No such turn whose words are still remembered; nothing was written."
-        )
+        typer.echo("No such turn has texts that are still stored; nothing was written.")
         return
     lines = []
     for turn in turns:

@@ -1,7 +1,7 @@
 """Changes of referrals, the conversations of users with the staff of the shop.
 
 The commit decides whether a message is passed on: it reaches the other side only if the referral is
-still open then. The same commit tells its writer what became of it.
+still open then. The same commit tells the writer whether the message was passed on.
 """
 
 from collections.abc import Sequence
@@ -40,6 +40,7 @@ class DraftReferral(StoredChange):
         draft = ReferralRow(
             id=self.referral_id,
             user_id=self.user_id,
+            state=ReferralState.DRAFT,
             text=strip_unstorable(self.text),
             at=transaction.now,
         )
@@ -88,6 +89,7 @@ class OpenReferral(StoredChange):
             .values(
                 state=ReferralState.OPEN,
                 name=strip_unstorable(self.name),
+                # The messages have the text now, and it is not stored twice.
                 text="",
                 at=transaction.now,
             )

@@ -22,11 +22,14 @@ class ReferralRepository(SqlRepository):
         self, chat_id: int, message_id: int
     ) -> ReferralRow | None:
         """Return the referral to which a message of the bot belongs, or None."""
-        id_of_message = select(OutboxRow.referral_id).where(
-            OutboxRow.chat_id == chat_id,
-            OutboxRow.message_id == message_id,
+        referral_id = (
+            select(OutboxRow.referral_id)
+            .where(
+                OutboxRow.chat_id == chat_id,
+                OutboxRow.message_id == message_id,
+            )
+            .scalar_subquery()
         )
-        referral_id = id_of_message.scalar_subquery()
         query = select(ReferralRow).where(ReferralRow.id == referral_id)
         return await self._first_value(query)
 
@@ -44,12 +47,12 @@ class ReferralRepository(SqlRepository):
 
 
 class ReferralUpkeep(SqlRepository):
-    """What the leading process does for referrals."""
+    """What one process does for the referrals of all: the one that leads the others."""
 
     async def list_undelivered(self) -> Sequence[tuple[OutboxRow, ReferralRow]]:
         """Return the messages that may not have arrived, each with its referral.
 
-        The messages of turns that still send are left out: such a turn needs its rows.
+        The messages of an unfinished turn are left out, because it may still send them itself.
         """
         unfinished = select(UpdateRow.update_id).where(IS_UNFINISHED)
         query = (
@@ -57,6 +60,7 @@ class ReferralUpkeep(SqlRepository):
             .join(ReferralRow, ReferralRow.id == OutboxRow.referral_id)
             .where(
                 OutboxRow.error.is_not(None),
+                # A skipped message was left out on purpose.
                 OutboxRow.error != SKIPPED,
                 OutboxRow.update_id.not_in(unfinished),
             )
@@ -67,10 +71,10 @@ class ReferralUpkeep(SqlRepository):
     async def report(self, message: OutboxRow, notice: Sequence[OutboxRow]) -> None:
         """Queue a notice about a message that may not have arrived.
 
-        The row of the message is deleted with it, so that each message is reported once.
+        The same transaction deletes the row of the message, so that each is reported once.
         """
         reported = delete(OutboxRow).where(OutboxRow.id == message.id)
         async with self.sessions.begin() as session:
-            is_first = await count_changed(session, reported)
-            if is_first:
+            deleted_count = await count_changed(session, reported)
+            if deleted_count > 0:
                 session.add_all(notice)
