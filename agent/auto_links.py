@@ -112,7 +112,7 @@ def _merge(first: AutoLink, second: AutoLink) -> AutoLink:
 
 
 def _find_without_spaces(text: str) -> Iterator[AutoLink]:
-    """Yield the addresses and tags, none of which contains a space."""
+    """Yield the addresses and tags. None of them contains a space."""
     word_end = 0
     for word in text.split():
         word_start = text.index(word, word_end)
@@ -202,7 +202,7 @@ def _end_of_tag(word: str, start: int, end: int) -> int:
 
 
 def _skip(word: str, index: int, is_part: Callable[[str], bool]) -> int:
-    """Return the first index, from `index` on, whose character is not a part of the tag."""
+    """Return the index of the first character, from `index` on, that is no part of the tag."""
     while index < len(word) and is_part(word[index]):
         index += 1
     return index
@@ -226,7 +226,7 @@ _MARKED: Final = {
 }
 _ADDRESS_SYMBOLS: Final = frozenset(symbol for symbol, _ in _ADDRESSES)
 _LINK_SYMBOLS: Final = _ADDRESS_SYMBOLS.union(_MARKED)
-"""The characters of which each address and each tag has at least one."""
+"""Every address and every tag has at least one of these characters."""
 
 
 def _find_start(word: str, start: int) -> int:

@@ -77,7 +77,7 @@ class Language(StrictModel):
     """
 
     locale: str = ""
-    """The locale of CLDR in which numbers are written for users whose app names no country.
+    """The locale of CLDR in which numbers are written if the app of a user names no country.
 
     If it is empty, the locale is the code of the language.
     """
@@ -132,7 +132,7 @@ class Language(StrictModel):
     language type them. Without a model, the place is added at the end of each search. A language
     without searches uses those in English."""
     country_place_searches: Mapping[str, Mapping[str, str]] = {}
-    """The same for users whose app names a country (ISO 3166) where people search otherwise."""
+    """The same by country (ISO 3166), for countries where people search in other words."""
     shop_questions: Mapping[ShopTopic, str] = {}
     """The phrases of questions about each topic of the shop, separated by commas.
 

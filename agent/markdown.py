@@ -145,7 +145,7 @@ def build_search_address(query: str) -> str:
 
 
 def get_link_text(url: str) -> str:
-    """Return what is shown of a link: the query of a web search, else the domain.
+    """Return the visible text of a link: the query of a web search, or else the domain.
 
     A query that looks like an address is not shown: it would hide where the link leads.
     """

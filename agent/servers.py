@@ -59,7 +59,7 @@ async def retry(
     sleep: Sleep = asyncio.sleep,
     description: str = "",
 ) -> R:
-    """Return the result of `call`, which is called up to `max_tries` times; None means no limit.
+    """Return the result of `call`, which is called up to `max_tries` times, or without a limit.
 
     Raises the last error, or the first one that should not be retried. Failures are logged if the
     call has a `description`, with the type of the error only: its text may contain a secret.

@@ -22,7 +22,7 @@ class ImportPlan:
     """
 
     changes: tuple[CellarItem, ...]
-    """Items whose count is the number of bottles to add; a negative count removes bottles."""
+    """Items with the number of bottles to add. A negative number removes bottles."""
     bottles: int
     """The number of bottles in the file."""
     wines: int

@@ -29,7 +29,7 @@ from agent.turn import CellarItem
 Size = Literal["half", "bottle", "magnum", "large"]
 
 SOON_YEARS: Final = 1
-"""A wine should be drunk soon if its best years end this year or within so many years."""
+"""A wine should be drunk soon if this year or the next is the last of its best years."""
 STATE_ORDER: Final[Mapping[DrinkingState, int]] = {
     "ready": 0,
     "late": 1,

@@ -266,17 +266,17 @@ def find_state(window: Window | None, year: int) -> DrinkingState:
 
 
 class _DueItem(NamedTuple):
-    """An item of which to remind the user, and the last of its best years."""
+    """An item for a reminder, and the last of its best years."""
 
     last_year: int
     item: CellarItem
 
 
 def find_due_items(items: Sequence[CellarItem], year: int) -> list[CellarItem]:
-    """Return the items whose drinking windows begin or end in a year.
+    """Return the items for a reminder in a year: their best years begin or end in it.
 
-    Items of which the user was reminded in this year are left out. At most `MAX_DUE_ITEMS` are
-    returned. Items whose best years end first come first, and of these the larger stocks.
+    At most `MAX_DUE_ITEMS` are returned, and none twice in a year. Items with the earliest last
+    year come first. Among those of the same year, larger stocks come first.
     """
     due: list[_DueItem] = []
     for item in select_in_stock(items):

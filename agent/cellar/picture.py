@@ -196,7 +196,7 @@ def _write_small_png(figure: "Figure") -> bytes:
 def _add_axes(
     figure: "Figure", place: tuple[float, float], size: tuple[float, float]
 ) -> "Axes":
-    """Return axes without a frame, whose top left corner is at `place`.
+    """Return axes without a frame, with their top left corner at `place`.
 
     Both are in inches, `place` from the top left corner of the figure. Matplotlib takes shares of
     the figure, from its bottom left corner.

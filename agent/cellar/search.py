@@ -39,7 +39,7 @@ FIELDS_BY_TASTE: Final = {
 }
 """The tastes of a pairing, each with the field of a wine that is compared with its values."""
 FOOD_POINTS: Final = 2
-"""The points of a wine whose own foods have the dish. A taste of the pairing is one point."""
+"""The points of a wine that is known to go with the dish. A taste of the pairing is one point."""
 
 
 class CellarQuery(StrictModel):
@@ -60,7 +60,7 @@ class CellarQuery(StrictModel):
     size: Size | None = None
     place: ShortText = ""
     drunk: bool = False
-    """Asks for the bottles that were opened, which `find_drinks` finds; not for this search."""
+    """Asks for opened bottles instead, which `find_drinks` finds. `search_cellar` ignores this."""
 
 
 def search_cellar(
@@ -145,7 +145,7 @@ def find_drinks(drinks: Sequence[Drink], text: str) -> list[Drink]:
     if not text:
         return list(drinks)
     # Names are looked for in indexed items. The index leaves out items without bottles, so each
-    # item has one; the year only decides on readiness, which is not asked here.
+    # item has one. The year does not matter, because it only decides on readiness.
     by_key = {}
     for drink in drinks:
         item = CellarItem(key=drink.key, wine=drink.wine, count=1)
@@ -187,11 +187,11 @@ _READINESS_FILTERS: Final[Mapping[Readiness, ItemFilter]] = {
     "past": lambda indexed: indexed.state == "late",
     "wait": lambda indexed: indexed.state == "young",
 }
-"""The filter for each readiness. An item whose best years are unknown meets none of them."""
+"""The filter for each readiness. An item with unknown best years meets none of them."""
 
 
 def _filter_by_price(query: CellarQuery) -> ItemFilter:
-    """Return a filter for wines whose price is known and within the limits of a query."""
+    """Return a filter for wines with a known price within the limits of a query."""
     min_price = query.min_price or 0
     max_price = query.max_price
 
@@ -207,7 +207,7 @@ def _filter_by_price(query: CellarQuery) -> ItemFilter:
 def _filter_by_grapes(names: Sequence[str]) -> ItemFilter:
     """Return a filter for wines of one of these grapes.
 
-    A wine whose grapes are unknown meets it if its name has the name of one of the grapes.
+    If the grapes of a wine are unknown, its name must have the name of one of the grapes.
     """
     grapes = {find_canonical_name("grapes", name) for name in names}
     phrases = _list_synonyms("grapes", names)
@@ -223,7 +223,7 @@ def _filter_by_grapes(names: Sequence[str]) -> ItemFilter:
 def _filter_by_regions(names: Sequence[str]) -> ItemFilter:
     """Return a filter for wines from one of these regions or countries.
 
-    A wine meets it also if its own name has the name of one of the regions.
+    It is enough that the name of a wine has the name of one of the regions.
     """
     countries = {find_canonical_name("countries", name) for name in names}
     phrases = _list_synonyms("regions", names)

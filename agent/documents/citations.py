@@ -348,7 +348,7 @@ def find_wrong_number(
 
 
 def list_cited(sentence: str, chunks: Sequence[Chunk]) -> list[Chunk]:
-    """Return the chunks of the documents that a sentence cites, or whose words it repeats."""
+    """Return the chunks of the documents that a sentence cites or repeats."""
     paths = {chunk.path for chunk in chunks}
     cited_sentence = cite_excerpts(sentence, chunks)
     cited_paths = _find_cited_paths(cited_sentence, paths).known

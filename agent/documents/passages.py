@@ -195,7 +195,7 @@ def describe_chunks(chunks: Sequence[Chunk]) -> list[dict[str, Any]]:
 
 
 def keep_near_best(chunks: Sequence[Chunk]) -> list[Chunk]:
-    """Return the chunks whose score is not far below the best."""
+    """Return the chunks with a score that is not far below the best."""
     scores = [chunk.score for chunk in chunks]
     best_score = max(scores, default=0.0)
     min_score = MIN_SCORE_SHARE * best_score

@@ -187,7 +187,7 @@ def _apply_response(
         return replace(original, fallback_reason=response.error_types[-1])
     if response.outcome != "answered" or rewritten is None:
         return replace(original, fallback_reason=response.outcome)
-    flags = [*original.security_flags]
+    flags = list(original.security_flags)
     for flag in rewritten.security_flags:
         # A short name keeps free text of the model out of the log.
         name = NON_WORD_CHARS.sub("_", flag.lower())

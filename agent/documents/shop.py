@@ -44,7 +44,7 @@ class OfferStaffArguments(StrictModel):
 
 
 def offer_staff_tool() -> Tool:
-    """Return the tool offer_staff, for chats whose users can be answered later."""
+    """Return the tool offer_staff, for chats in which users can be answered later."""
 
     async def offer_staff(arguments: OfferStaffArguments, run: Run) -> ToolOutput:
         return ToolOutput(OFFERED, effects=(StaffOffer(),))

@@ -88,7 +88,7 @@ class Expectation(StrictModel):
 
 
 class EvalCase(BaseModel):
-    """The messages of a user, each of which is answered before the next one is sent.
+    """The messages of a user. Each message is answered before the next one is sent.
 
     `history` are messages and answers before them. `item_id` is the id of the item in Langfuse that
     the conversation was read from, empty for a file.

@@ -28,7 +28,7 @@ MAX_PARSED_CHARS: Final = 300
 
 
 def change_output(action: str, person: Person, **changes: Any) -> ToolOutput:
-    """Return the output of a tool whose effect is a change."""
+    """Return the output of a tool that changes data of the user."""
     change = Change(user_id=person.user_id, **changes)
     content = {"done": action, "note": CHANGE_NOTE}
     return ToolOutput(content, effects=(change,))

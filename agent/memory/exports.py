@@ -38,7 +38,7 @@ CHOICES: Final[Mapping[str, Sequence[str]]] = {
 Reminders are on without a setting, so "on" is never stored.
 """
 LANGUAGE_SETTINGS: Final = ("language", "written")
-"""The names of the settings whose value is a language."""
+"""The names of the settings with a language as their value."""
 
 Row = dict[str, Any]
 T = TypeVar("T")
@@ -109,7 +109,7 @@ class _Drink(BaseModel):
 
 
 def read_export(data: bytes) -> Exported:
-    """Return the memory of the user whose export this is.
+    """Return the memory of a user from their export.
 
     Raises:
         NotAnExport: the data is not JSON, not an export, or the export of several users.
@@ -150,12 +150,12 @@ class _Reader:
         self.unread = 0
 
     def find_user(self) -> int:
-        """Return the id of the user whose memory this is."""
+        """Return the id of the user in all rows."""
         user_ids = set()
         for table in ("facts", "settings", "taste_ratings", "bottles", "drinks"):
             for row in self.tables.get(table, ()):
                 user_ids.add(row.get("user_id"))
-        match [*user_ids]:
+        match list(user_ids):
             case [int(user_id)] if user_id > 0:
                 return user_id
             case []:
@@ -165,8 +165,8 @@ class _Reader:
     def read(self, table: str, convert: Callable[[Row], T | None]) -> list[T]:
         """Return the results of `convert` for the rows of a table.
 
-        A row for which `convert` returns None is left out: it is not for this function. A row for
-        which `convert` raises an error is counted as unreadable.
+        If `convert` returns None, the row is not for this function, and is left out. If `convert`
+        raises an error, the row is counted as unreadable.
         """
         read = []
         for row in self.tables.get(table, ()):
@@ -229,7 +229,7 @@ def _to_setting(row: Row) -> Fact | None:
 
 
 def _to_old_setting(row: Row) -> Fact | None:
-    """Return the setting of a row of `facts`, whose value is `NAME=VALUE`."""
+    """Return the setting of a row of `facts`, in which `value` is "NAME=VALUE"."""
     if row.get("kind") != "setting":
         return None
     setting = str(row.get("value"))
@@ -285,6 +285,6 @@ def _to_wine(fields: Mapping[str, Any]) -> Wine:
     """
     if len(json.dumps(fields)) > MAX_WINE_CHARS:
         raise ValueError("the wine is too long")
-    # Wines are read from items of the cellar; the key and the count do not matter here.
+    # Only an item of a cellar can be read as a wine. Its key and its count do not matter.
     item = CellarItem(key="", wine=fields, count=0)
     return to_wine(item)

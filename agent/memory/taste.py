@@ -25,7 +25,7 @@ OAK_TASTE: Final[Taste] = {"text": (OAKY,)}
 MAX_FACT_CHARS: Final = 200
 """The maximum length of a text that states facts, and of the value of a fact."""
 STATEMENT_END: Final = pattern(r"[;\n]+")
-"""What separates the statements of a text: "I love Riesling; no oak"."""
+"""The signs between the statements of a text: "I love Riesling; no oak"."""
 
 
 def parse_facts(text: str) -> tuple[Fact, ...]:
@@ -206,7 +206,7 @@ def describe_fact(fact: Fact) -> str:
 
 
 def _describe_hated(taste: Taste) -> Iterator[str]:
-    """Yield what the user does not like: "no Merlot", or "not smoky" for an adjective."""
+    """Yield a phrase for each value that the user does not like: "no Merlot", "not smoky"."""
     for field, values in taste.items():
         for value in values:
             name = name_value(field, value)

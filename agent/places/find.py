@@ -108,7 +108,7 @@ class WebSearch:
         """Return at most 10 results for one query, best first.
 
         Raises:
-            ToolError: the provider cannot be reached, refuses, or sends no usable JSON; the message
+            ToolError: the provider cannot be reached, refuses, or sends no usable JSON. The message
                 contains neither key nor URL.
         """
         body = await self._request(query)

@@ -118,7 +118,7 @@ def find_category(name: str) -> str:
     languages. If two categories share a name, return the first.
 
     Raises:
-        ValueError: there is no such category; the message lists the categories.
+        ValueError: there is no such category. The message lists the categories.
     """
     stemmed_name = stem_words(name)
     for key in load_categories():

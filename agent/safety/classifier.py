@@ -152,7 +152,7 @@ def classify(normalized: str, weights: Weights) -> Guess:
 
 
 def _softmax(scores: Any) -> Any:
-    """Return each row of scores as probabilities, whose sum is 1."""
+    """Return each row of scores as probabilities. Their sum is 1."""
     # The exponential of a large score would be infinite, so the largest score becomes 0.
     exponentials = np.exp(scores - scores.max(axis=1, keepdims=True))
     return exponentials / exponentials.sum(axis=1, keepdims=True)
@@ -180,7 +180,7 @@ def find_n_grams(normalized: str) -> NGrams:
 
 
 def scale(n_gram_count: Any) -> Any:
-    """Return the factor of each n-gram in a text with so many n-grams, a number or an array.
+    """Return the factor of each n-gram in a text. The number of its n-grams may be an array.
 
     Without it, long texts would have larger sums than short ones.
     """

@@ -49,7 +49,7 @@ LIKELY_FROM_IN_REQUEST: Final[Mapping[Concern, float]] = {
 }
 """The thresholds for messages that clearly ask for a wine. Few of these state a concern."""
 MAX_SHORT_WORDS: Final = 5
-"""A message of at most so many words has few n-grams, so the thresholds are doubled for it."""
+"""The most words of a short message. It has few n-grams, so the thresholds are doubled for it."""
 FORWARDED_HEADER: Final = "[forwarded, written by somebody else]"
 """The line that the bot puts above a forwarded message, for the model."""
 
@@ -91,7 +91,7 @@ def read_safety_state(text: str, drinking_age: int = DRINKING_AGE) -> SafetyStat
 
 
 def find_certain_concerns(guess: Guess) -> frozenset[Concern]:
-    """Return the concerns of which the classifier is sure."""
+    """Return the concerns that are certain, because the classifier is sure."""
     return _find_above(dict.fromkeys(CONCERNS, CERTAIN_FROM), guess)
 
 
@@ -133,7 +133,7 @@ def _find_above(
 
 
 def _explain(concern: Concern | None, by_phrases: Set[Concern], guess: Guess) -> str:
-    """Return what has noticed a concern: a phrase, or the classifier by some n-grams."""
+    """Return the reason why a concern was noticed: a phrase, or n-grams of the classifier."""
     if concern is None:
         return ""
     if concern in by_phrases:

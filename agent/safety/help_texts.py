@@ -83,7 +83,7 @@ class HelpTexts(StrictModel):
     """
 
     countries: Annotated[Sequence[str], BeforeValidator(str.split)]
-    """The countries whose lines are shown in this language."""
+    """The countries with lines that are shown in this language."""
     emergency: HelpText
     day_and_night: HelpText
     """The words that replace "0-24" in a help line."""
@@ -215,7 +215,7 @@ class Help:
         return text.replace("{age}", str(self.drinking_age))
 
     def write_dependence_question(self, safety: SafetyState) -> str:
-        """Return what is said about a dependence, whom to call, and what is wanted instead."""
+        """Return the text about a dependence, with numbers to call and a question at its end."""
         texts = self._get_texts(safety)
         parts = [texts.dependence]
         lines = list(self._list_alcohol_lines(safety))

@@ -44,13 +44,15 @@ class SafetyAction(StrEnum):
 PRIVATE_ACTIONS: Final = frozenset(
     {SafetyAction.CRISIS_HELP, SafetyAction.NUMBERS, SafetyAction.QUESTION}
 )
-"""The actions whose reply only the user may see. In a group, it invites them to a private chat."""
+"""The actions with a reply that only the user may see.
+
+In a group, the user is invited to a private chat instead."""
 
 
 def decide(
     safety: SafetyState, *, asks_for_wine: bool, is_look_up: bool = False
 ) -> SafetyAction:
-    """Return what safety decides about a message.
+    """Return the decision of safety about a message.
 
     `asks_for_wine` says that the message clearly describes a wine. After a crisis, for a day, every
     message that does not ask for a wine is answered with help.

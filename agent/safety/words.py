@@ -5,7 +5,7 @@ from typing import Final
 from agent.text import CharacterMap, fold, pattern
 
 MAX_READ_CHARS: Final = 4096
-"""As many characters as a message of Telegram has; of a longer text, both ends are read."""
+"""The length of the longest message of Telegram. Of a longer text, both ends are read."""
 MAX_NORMALIZED_CHARS: Final = 5000
 """Only a text that is half punctuation marks becomes longer than this."""
 MARKS: Final = frozenset(".,!?;:")
@@ -52,7 +52,7 @@ def normalize_message(text: str) -> str:
 
 
 def _split_word(word: str) -> list[str]:
-    """Return the parts of a word with digits: "15j" has `15` and `j`; others are one part."""
+    """Return the parts of a word: `15` and `j` of "15j". A word without digits is one part."""
     is_mixed = not word.isalpha() and not word.isdecimal()
     if is_mixed and len(word) <= MAX_MIXED_CHARS:
         return _DIGITS_OR_LETTERS.findall(word)

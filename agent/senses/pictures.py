@@ -48,7 +48,7 @@ MAX_NAME_WORDS: Final = 16
 """A longer name is not the name of a wine, but a sentence."""
 
 Download = Callable[[], Awaitable[str]]
-"""Returns a picture as a data URL; raises UnusableFile if it is not available."""
+"""Returns a picture as a data URL, or raises UnusableFile if it is not available."""
 
 
 class PictureText(BaseModel):
@@ -254,7 +254,7 @@ async def _merge(
 
 
 def _find_contents(texts: Sequence[PictureText]) -> Contents:
-    """Return what the pictures of a message show: a wine list, or else labels, or else neither."""
+    """Return the contents of the pictures of a message: a wine list, or else labels, or neither."""
     contents = {text.shows for text in texts if text.wines or text.unreadable}
     if "wine_list" in contents:
         return "wine_list"

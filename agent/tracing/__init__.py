@@ -1,1 +1,1 @@
-"""Record, mask and send traces; read prompts, datasets and experiments of Langfuse."""
+"""Record, mask and send traces, and read the prompts of Langfuse."""

@@ -144,7 +144,7 @@ def _find_rejected_spans(response: httpx2.Response) -> ExportTracePartialSuccess
 
 
 class LangfuseApi(OtlpServer):
-    """Langfuse's API for one project; `api` is its generated client."""
+    """Langfuse's API for one project. `api` is its generated client."""
 
     name = "Langfuse"
     settings_to_check = KEYS
@@ -215,7 +215,7 @@ class LangfuseApi(OtlpServer):
 
         With `before`, only traces that began before this time are deleted. Langfuse deletes a trace
         with its observations and scores some time after the request. Until then the trace is found
-        again; another request for it is not an error.
+        again, and another request for it is no error.
         """
         has_traces = False
         cursor = None

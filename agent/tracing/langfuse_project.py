@@ -141,7 +141,7 @@ class ManagedPrompts:
         self._problems = problems
 
     def _fetch_prompt(self, client: "Langfuse", name: str) -> str:
-        """Fetch a prompt, and use it if it is valid. Return what is wrong with it, or ""."""
+        """Fetch a prompt, and use it if it is valid. Return the problem with it, or ""."""
         prompt = fetch_prompt(client, name, label=self._label)
         if prompt is None:
             prompt = built_in_prompts()[name]

@@ -67,7 +67,7 @@ COUNTRIES: Final = (
     "US",
     "PT",
 )
-"""The countries whose numbers are recognised."""
+"""The countries with phone numbers that are recognised."""
 
 
 @dataclass(frozen=True, slots=True)
