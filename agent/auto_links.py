@@ -26,8 +26,11 @@ class AutoLink(NamedTuple):
 
 
 MIN_PHONE_DIGITS: Final = 7
+"""The fewest digits of a telephone number that begins with "+"."""
 MIN_PHONE_DIGITS_WITHOUT_PLUS: Final = 9
+"""The fewest digits of other telephone numbers, because prices and years have digits too."""
 MIN_CARD_DIGITS: Final = 13
+"""The fewest digits of the number of a bank card."""
 
 # The names of the character classes are those of the reference.
 _DASHES: Final = r"[\x{200c}\x{200d}\x{2010}-\x{2015}]"

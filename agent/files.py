@@ -31,9 +31,11 @@ WAIT_SECONDS: Final = 60.0
 MEMORY_BYTES: Final = 1_000_000_000
 """The address space of a process. A picture of 50 megapixels needs some 600,000,000 bytes."""
 RESULT_BYTES: Final = 40_000_000
+"""The maximum length of what a process may return."""
 PROCESSES: Final = 2
 """The number of documents that are read at a time. As many photos are read beside them."""
 NICENESS: Final = 5
+"""Parsers give way to the answers of other users."""
 CHILD_CODE: Final = "from agent.files import parse_in_this_process as run; run()"
 PASSED_ON: Final = ("PATH", "SYSTEMROOT", "LD_LIBRARY_PATH")
 """The names of the only environment variables that a parser sees."""

@@ -9,6 +9,7 @@ from agent.languages import ENGLISH, load_languages
 from agent.text import CACHE_SIZE, fold, pattern, split_words
 
 MAX_STEMMED_CHARS: Final = 64
+"""A longer word is not stemmed, because no language has such words."""
 
 
 def stem(word: str, language: str = ENGLISH) -> str:

@@ -42,6 +42,7 @@ log = logging.getLogger(__name__)
 CONNECT_TIMEOUT: Final = 60
 """The time limit of connecting, in seconds. Some servers are downloaded first."""
 LIST_TIMEOUT: Final = 30
+"""The time limit of listing a server's tools, in seconds."""
 LIST_INTERVAL: Final = 30  # seconds between requests for a server's tools
 RESTART_BACKOFF: Final = Backoff(first_wait=2.0, max_wait=60.0)
 MAX_TOOLS: Final = 32
@@ -52,7 +53,9 @@ MAX_ARGUMENT_CHARS: Final = 1_000
 CUT_NOTE_CHARS: Final = 300
 """Characters reserved for the note that a result was cut."""
 MAX_REASON_CHARS: Final = 200
+"""The length to which the error of a server is cut for the model."""
 MAX_LINKS: Final = 20
+"""The most web addresses of a result that are evidence."""
 MIN_ECHO_CHARS: Final = 4
 """The minimum length of an argument that is removed from evidence."""
 RESULT_FORMAT: Final = (

@@ -17,6 +17,7 @@ NUMBER: Final = pattern(r"\d+(?:[.,’']\d+|[\u00a0\u202f]\d{3}\b)*")
 SEPARATORS: Final = ",’'\u00a0\u202f"
 SEPARATORS_TO_STOPS: Final = str.maketrans(dict.fromkeys(SEPARATORS, "."))
 THOUSANDS_DIGITS: Final = 3
+"""The number of digits between two separators of thousands."""
 MULTIPLIERS: Final = frozenset({100, 1000})
 TEN: Final = 10
 """To ten and its multiples, a unit may be added: "twenty-four", "sixty-one"."""

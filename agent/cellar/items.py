@@ -16,8 +16,10 @@ MAX_BOTTLES: Final = 999
 """The maximum count of one wine in one change."""
 COUNTS: Final = range(1, MAX_BOTTLES + 1)
 MAX_NAME_CHARS: Final = 120
+"""The maximum length of the name of a wine."""
 YEARS: Final = range(1900, 2101)
 USUAL_SIZE_ML: Final = 750
+"""The size of a bottle if none is stated."""
 MAX_DUE_ITEMS: Final = 5
 """The most items of a reminder."""
 MAX_CACHED_WINDOWS: Final = 20_000

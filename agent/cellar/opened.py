@@ -19,6 +19,7 @@ from agent.text import pattern
 from agent.turn import CellarItem, Drink
 
 MAX_NOTE_CHARS: Final = 500
+"""The length to which the note about an opened bottle is cut."""
 _NUMBER: Final = pattern(r"(?s)\A#?([0-9]{1,5})(?:[\s:,.]+(.*))?\z")
 """The number of an item, and the rest of a line: "12", "#12 lovely"."""
 _RATING: Final = pattern(

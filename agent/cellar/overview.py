@@ -16,7 +16,9 @@ from agent.sommelier.vocabulary import Style
 from agent.turn import CellarItem
 
 PAGE_SIZE: Final = 10
+"""The number of wines on a page, and of the readiest wines in the overview."""
 MAX_REGIONS_IN_LINE: Final = 8
+"""The most regions that the overview names."""
 REGION_SIGN: Final = "="
 """The sign before a region in the name of a view: "=Piemonte"."""
 

@@ -23,9 +23,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SHOWN_YEARS: Final = 10
+"""The number of years, beginning with the present one."""
 MAX_BARS: Final = 8
 """Maximum number of styles or regions, without the bar of all others."""
 MAX_NAME_CHARS: Final = 18
+"""The length to which the name of a region is cut."""
 MISSING: Final = "□"
 """The sign in place of a character that the font does not have."""
 MAX_CACHED_PICTURES: Final = 32

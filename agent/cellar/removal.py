@@ -25,6 +25,7 @@ from agent.text import pattern, split_words
 from agent.turn import CellarItem
 
 MAX_CANDIDATES: Final = 10
+"""The most items among which the user is asked to choose."""
 MIN_WORD_CHARS: Final = 2
 """Shorter words do not name a wine, such as the "d" of "Barbera d'Alba"."""
 NUMBER_SIGN: Final = "#"

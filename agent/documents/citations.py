@@ -51,9 +51,13 @@ AROUND_PATHS: Final = " \t`'\"*_"
 """Spaces, quotation marks and Markdown that a model may put around a path."""
 FILE_SUFFIXES: Final = (".md", ".markdown", ".txt", ".htm", ".html", ".pdf")
 PATHS_SHOWN: Final = 8
+"""The most paths that feedback lists as allowed."""
 PROBLEMS_SHOWN: Final = 3
+"""The most problems that feedback lists."""
 MAX_QUOTED_CHARS: Final = 120
+"""The length to which feedback cuts a statement."""
 MIN_SHARED_WORDS: Final = 4
+"""The fewest content words that a sentence shares with a passage that it repeats."""
 MIN_SHARED_SHARE: Final = 0.7
 """The share of content words from which a sentence is said to repeat a passage of an excerpt."""
 

@@ -32,6 +32,7 @@ MAX_QUESTION_CHARS: Final = 1000
 MAX_CHUNKS: Final = 6
 """Maximum number of chunks for one question."""
 MAX_PASSAGE_CHARS: Final = 600
+"""The length to which a passage is cut for a user."""
 PASSAGES_SHOWN: Final = 3
 """Maximum number of passages that a user is shown if no model answers."""
 TRACED_CHARS: Final = 200

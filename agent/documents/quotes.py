@@ -52,6 +52,7 @@ from agent.turn import get_deps
 
 MAX_SNIPPETS: Final = 8
 MAX_ANSWER_TOKENS: Final = 4096
+"""The tokens of an answer with eight long passages, as JSON."""
 CACHE_SECONDS: Final = 15 * 60.0
 CACHE_ENTRIES: Final = 256
 QUOTATION_MARKS: Final = "\"'`´“”„‟‘’‚‛«»‹›「」『』＂"

@@ -24,9 +24,13 @@ from agent.turn import find_security_flags
 log = logging.getLogger(__name__)
 
 TEMPERATURE: Final = 0.1
+"""Low, because the same question should be searched for in the same words."""
 SECONDS: Final = 30.0
+"""The time limit of the request."""
 MAX_QUERY_CHARS: Final = 300
+"""The maximum length of a rewritten question, and of each other text of the model."""
 MAX_FLAG_CHARS: Final = 40
+"""The length to which a security flag of the model is cut."""
 PROMPT: Final = (
     "<question>\n{question}\n</question>\n\nRewrite this question for the search."
 )

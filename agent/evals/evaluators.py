@@ -18,6 +18,7 @@ from agent.turn import Reply
 QUOTE_PREFIXES: Final = (">", "[1]")
 """The beginnings of lines that quote a document or name its title."""
 MAX_REASONS: Final = 3
+"""The most problems that a mark lists."""
 FILTERS_BY_EXPECTATION: Final = {
     "styles": "styles",
     "sweetness": "sweetness",

@@ -23,6 +23,7 @@ from agent.turn import Reply, StoredMessage, answer_turn
 
 USER: Final = "eval"
 MAX_WORST_CASES: Final = 10
+"""The most cases that a report lists for each variant."""
 MAX_REASON_CHARS: Final = 160
 FIGURES: Final = {
     "by_model": "{:.0%} of turns",

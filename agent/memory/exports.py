@@ -24,6 +24,7 @@ from agent.turn import STATED_KINDS, UNDER_AGE_SETTING, CellarItem, Drink, Fact
 
 MAX_EXPORT_BYTES: Final = 50_000_000
 MAX_TEXT_CHARS: Final = 2_000
+"""The longest note, place or rating."""
 MAX_WINE_CHARS: Final = 4_000
 """The longest wine, as JSON."""
 MAX_COUNT: Final = 100_000

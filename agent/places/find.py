@@ -48,6 +48,7 @@ SUBDOMAIN: Final = pattern(r"\A(?:(?:www\d?|m|mobile|amp)\.)+")
 """The subdomains that lead to the same site: "www.", "m."."""
 
 REQUEST_SECONDS: Final = 8.0
+"""The time limit of one search."""
 SEARCH_SECONDS: Final = 15.0
 """The time limit of all searches together."""
 QUERIES_SECONDS: Final = 40
@@ -56,8 +57,11 @@ MAX_URL_CHARS: Final = 2000
 MAX_TITLE_CHARS: Final = 200
 MAX_SNIPPET_CHARS: Final = 1000
 MAX_HITS: Final = 10
+"""The most results of one search."""
 MAX_RESULTS: Final = 20
+"""The most places of all searches together."""
 CONCURRENT_SEARCHES: Final = 3
+"""The number of searches that run at a time."""
 RANK_CONSTANT: Final = 60
 """The usual constant of reciprocal rank fusion."""
 RESULTS_SHOWN: Final = 8

@@ -34,10 +34,12 @@ from agent.turn import TurnOutcome, list_error_types
 CATEGORIES_FILE: Final = Path(__file__).with_name("categories.toml")
 QUERY_COUNT: Final = 10
 MAX_RETRIES: Final = 1
+"""One more attempt, with feedback, if the answer of a model is invalid."""
 UNREACHED_OUTCOMES: Final = frozenset({"model_error", "deadline", "limit"})
 """The outcomes of the agent loop after which no model has answered at all."""
 MAX_QUERY_CHARS: Final = 160
 MAX_PLACE_CHARS: Final = 120
+"""The maximum length of the name of a place."""
 MAX_NAME_CHARS: Final = 40
 """The length to which an unknown name is cut in an error message."""
 PAIRS_SHOWN: Final = 4
@@ -45,6 +47,7 @@ PAIRS_SHOWN: Final = 4
 PAIR_QUERY_CHARS: Final = 60
 """The length to which the feedback cuts a query of such a pair."""
 MIN_STEM_CHARS: Final = 3
+"""The fewest letters that are left when an ending is removed."""
 PROMPT: Final = "Category: {name}. Place: {place}."
 WISH: Final = " Wish: {wish}."
 FEEDBACK: Final = FEEDBACK_INTRO + (

@@ -16,6 +16,7 @@ MEDICINES_FILE: Final = Path(__file__).with_name("medicines.toml")
 FIRST_NUMBER_WORD: Final = 8
 """The first number in the lists of number words. Smaller numbers are not read as an age."""
 MAX_AGE_DIGITS: Final = 2
+"""A longer number is no age."""
 _I_AM: Final = "(?:i am|i m|im)"
 
 

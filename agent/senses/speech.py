@@ -37,6 +37,7 @@ USD_PER_CHARACTER: Final = 0.000015
 MAX_ALOUD_CHARS: Final = 1500
 """The part of an answer that is read aloud, in about a minute and a half."""
 MAX_TRIES: Final = 2
+"""The most tries of a request that may succeed when it is repeated."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,6 +22,7 @@ MAX_DEPTH: Final = 60
 MAX_MASKED_CHARS: Final = 100_000
 """The part of a text that is masked. The rest is left out."""
 MIN_SECRET_CHARS: Final = 8
+"""A shorter secret would be masked within other words."""
 MIN_WORD_SECRET_CHARS: Final = 16
 """The shortest secret of letters alone. A short word as a key ("ollama") would be masked
 everywhere."""
