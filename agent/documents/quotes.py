@@ -52,7 +52,7 @@ from agent.turn import get_deps
 
 MAX_SNIPPETS: Final = 8
 MAX_ANSWER_TOKENS: Final = 4096
-"""The tokens of an answer with eight long passages, as JSON."""
+"""The token limit of an answer, which has up to eight passages."""
 CACHE_SECONDS: Final = 15 * 60.0
 CACHE_ENTRIES: Final = 256
 QUOTATION_MARKS: Final = "\"'`´“”„‟‘’‚‛«»‹›「」『』＂"

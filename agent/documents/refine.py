@@ -24,7 +24,7 @@ from agent.turn import find_security_flags
 log = logging.getLogger(__name__)
 
 TEMPERATURE: Final = 0.1
-"""Low, because the same question should be searched for in the same words."""
+"""Low, so that a rewritten question stays close to the original."""
 SECONDS: Final = 30.0
 """The time limit of the request."""
 MAX_QUERY_CHARS: Final = 300
