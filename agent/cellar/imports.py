@@ -41,16 +41,10 @@ def make_plan(
     listed: Sequence[CellarItem], stored: Collection[CellarItem], mode: ImportMode
 ) -> ImportPlan:
     """Return the changes that an import of listed items makes in a cellar."""
-    stored_by_key = {item.key: item for item in stored}
     in_stock = select_in_stock(stored)
     counts = Counter({item.key: item.count for item in in_stock})
     fitting = find_items_with_room(listed, stored)
-    changes = []
-    for item in fitting:
-        stored_item = stored_by_key.get(item.key)
-        change = _find_change(item, stored_item, mode)
-        if change is not None:
-            changes.append(change)
+    changes = _find_changes(fitting, stored, mode)
     changed_count = sum(item.key in counts for item in changes)
     fitting_keys = {item.key for item in fitting}
     gone = [item for item in in_stock if item.key not in fitting_keys]
@@ -72,6 +66,20 @@ def make_plan(
         bottles_after=counts_after.total(),
         wines_after=len(owned_after),
     )
+
+
+def _find_changes(
+    listed: Sequence[CellarItem], stored: Collection[CellarItem], mode: ImportMode
+) -> list[CellarItem]:
+    """Return the listed items that change a stored item or are new, with the count to add."""
+    stored_by_key = {item.key: item for item in stored}
+    changes = []
+    for item in listed:
+        stored_item = stored_by_key.get(item.key)
+        change = _find_change(item, stored_item, mode)
+        if change is not None:
+            changes.append(change)
+    return changes
 
 
 def _find_change(

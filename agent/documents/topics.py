@@ -109,11 +109,7 @@ def find_topics(question: str, language: str) -> Topics:
     """Return the topics of a question in a language."""
     tokens = tokenize(question)
     phrases = find_phrases(tokens, language)
-    names = []
-    for phrase in phrases:
-        for field in PROPER_NAME_FIELDS:
-            for name in phrase.values(field):
-                names.append(tuple(split_words(name)))
+    names = _list_proper_names(phrases)
     english = list(names)
     words: list[Synonyms] = []
     asking_words: dict[str, Synonyms] = {}
@@ -134,6 +130,17 @@ def find_topics(question: str, language: str) -> Topics:
         words=list(dict.fromkeys(words)),
         names=names,
     )
+
+
+def _list_proper_names(phrases: Sequence[Phrase]) -> list[Synonyms]:
+    """Return the English names of the grapes, regions and countries in phrases."""
+    names: list[Synonyms] = []
+    for phrase in phrases:
+        for field in PROPER_NAME_FIELDS:
+            for name in phrase.values(field):
+                words = split_words(name)
+                names.append(tuple(words))
+    return names
 
 
 def _find_term(word: str, language: str) -> Synonyms | None:

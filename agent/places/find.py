@@ -404,6 +404,18 @@ def _describe_for_model(places: Places) -> ToolOutput:
     return ToolOutput(content, evidence)
 
 
+def _limit_run(run: Run, search: WebSearch | None) -> Run:
+    """Return the run in which the tool asks for queries.
+
+    Without a provider there will only be links, so no model is asked.
+    """
+    limits = replace(run.limits, seconds=QUERIES_SECONDS)
+    run = replace(run, limits=limits)
+    if search is None:
+        run = replace(run, models=())
+    return run
+
+
 def find_places_tool(search: WebSearch | None = None) -> Tool:
     """Return the tool find_places. Its requests to models count in the turn's usage."""
 
@@ -418,10 +430,7 @@ def find_places_tool(search: WebSearch | None = None) -> Tool:
             raise ToolError(
                 "this guest must not have alcohol, so no places are looked up for them"
             )
-        limits = replace(run.limits, seconds=QUERIES_SECONDS)
-        run = replace(run, limits=limits)
-        if search is None:  # there will only be links, so no model is asked for queries
-            run = replace(run, models=())
+        run = _limit_run(run, search)
         try:
             places = await find_places(
                 category, place, run=run, wish=wish, search=search

@@ -20,7 +20,6 @@ from agent.safety.phrases import (
 from agent.safety.state import (
     CONCERNS,
     EMPTY_SAFETY_STATE,
-    Allergy,
     Concern,
     SafetyState,
     most_serious_concern,
@@ -63,28 +62,24 @@ def read_safety_state(text: str, drinking_age: int = DRINKING_AGE) -> SafetyStat
     normalized = normalize_message(own_text)
     by_phrases: set[Concern] = set()
     language = ""
-    for stated in find_concerns(normalized, drinking_age):
-        by_phrases.add(stated.concern)
-        language = language or stated.language
+    for stated_concern in find_concerns(normalized, drinking_age):
+        by_phrases.add(stated_concern.concern)
+        language = language or stated_concern.language  # of the most serious one
     guess = classify(normalized, load_weights())
     certain = frozenset(by_phrases) | find_certain_concerns(guess)
     likely: frozenset[Concern] = frozenset()
     if not certain:
         likely = find_likely_concerns(guess, own_text)
     noticed = most_serious_concern(certain or likely)
-    allergies: set[Allergy] = set()
-    own_allergies: set[Allergy] = set()
-    for stated_allergy in find_allergies(normalized):
-        allergies.add(stated_allergy.allergy)
-        if stated_allergy.is_own:
-            own_allergies.add(stated_allergy.allergy)
+    stated_allergies = list(find_allergies(normalized))
+    own_allergies = [stated for stated in stated_allergies if stated.is_own]
     return SafetyState(
         turn_concerns=certain,
         likely_concerns=likely,
         asks_for_numbers=asks_for_numbers(normalized),
         goes_on_with_emergency=goes_on_with_emergency(normalized),
-        allergies=frozenset(allergies),
-        own_allergies=frozenset(own_allergies),
+        allergies=frozenset(stated.allergy for stated in stated_allergies),
+        own_allergies=frozenset(stated.allergy for stated in own_allergies),
         language=language,
         noticed_by=_explain(noticed, by_phrases, guess),
     )

@@ -274,13 +274,17 @@ def _build_generation_fields(span: SpanRecord) -> dict[str, Any]:
         fields["completion_start_time"] = began
     if span.prompt is not None:
         fields["prompt"] = _link_prompt(span.prompt)
-        fields["metadata"] = {
-            **span.metadata,
-            "prompt_name": span.prompt.name,
-            "prompt_version": span.prompt.origin,
-            "prompt_label": span.prompt.label or None,
-        }
+        fields["metadata"] = span.metadata | _describe_prompt(span.prompt)
     return fields
+
+
+def _describe_prompt(prompt: PromptRef) -> dict[str, Any]:
+    """Return the metadata of a generation that name its prompt."""
+    return {
+        "prompt_name": prompt.name,
+        "prompt_version": prompt.origin,
+        "prompt_label": prompt.label or None,
+    }
 
 
 def _link_prompt(prompt: PromptRef) -> TextPromptClient:
