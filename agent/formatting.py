@@ -69,9 +69,9 @@ def _find_money_pattern(currency: str, locale: str) -> str:
     """Return CLDR's pattern of an amount with two decimals, in which `¤` is the currency."""
     from babel import Locale  # noqa: PLC0415 - 25 ms
 
-    known = Locale.parse(locale)
-    pattern: str = known.currency_formats["standard"].pattern
-    symbol = known.currency_symbols.get(currency, currency)
+    cldr = Locale.parse(locale)
+    pattern: str = cldr.currency_formats["standard"].pattern
+    symbol = cldr.currency_symbols.get(currency, currency)
     # Babel does not apply CLDR's rule "currencySpacing": `CHF 20` has a space, `€20` has none.
     if symbol[-1:].isalpha():
         pattern = pattern.replace("¤#", "¤\u00a0#")

@@ -125,9 +125,9 @@ def _find_locale(language: str, country: str) -> str:
     from babel.localedata import exists  # noqa: PLC0415 - 25 ms
 
     locales = [f"{language}_{country}"]
-    known = load_languages().get(language)
-    if known is not None:
-        locales.append(known.locale)
+    entry = load_languages().get(language)
+    if entry is not None:
+        locales.append(entry.locale)
     locales.append(language)
     for locale in locales:
         if exists(locale):

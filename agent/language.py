@@ -164,10 +164,10 @@ def stop_words() -> frozenset[str]:
 @cache
 def common_words(language: str) -> frozenset[str]:
     """Return the folded common words of a language, which may be none."""
-    known = load_languages().get(language)
-    if known is None:
+    entry = load_languages().get(language)
+    if entry is None:
         return frozenset()
-    return frozenset(map(fold, known.common_words))
+    return frozenset(map(fold, entry.common_words))
 
 
 @cache

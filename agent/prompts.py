@@ -91,8 +91,8 @@ def find_prompt_error(name: str, text: object) -> str | None:
         return f"it lacks {_list_in_braces(missing)}"
     unknown = variables - expected
     if unknown:
-        known = _list_in_braces(expected)
-        return f"it has {_list_in_braces(unknown)}; known are {known}"
+        expected_names = _list_in_braces(expected)
+        return f"it has {_list_in_braces(unknown)}; known are {expected_names}"
     return None
 
 

@@ -108,10 +108,10 @@ def get_category_name(language: str, category: str) -> str:
 
 def _list_names_in(language: str, category: str) -> list[str]:
     """Return the names of a category in a language, which may be none. The usual one is first."""
-    known = load_languages().get(language)
-    if known is None or category not in known.places:
+    entry = load_languages().get(language)
+    if entry is None or category not in entry.places:
         return []
-    return known.places[category].split(",")
+    return entry.places[category].split(",")
 
 
 def find_category(name: str) -> str:
@@ -304,8 +304,8 @@ def _find_local_language(place: str, own_language: str) -> str:
     if not spoken or own_language in spoken:
         return own_language
     for language in spoken:
-        known = load_languages().get(language)
-        if known is not None and known.place_searches:
+        entry = load_languages().get(language)
+        if entry is not None and entry.place_searches:
             return language
     return ENGLISH
 
@@ -332,11 +332,11 @@ def _mix_queries(own: Sequence[str], local: Sequence[str], place: str) -> list[s
 
 def _list_phrases_in(language: str, category: str) -> Sequence[str]:
     """Return ten phrases for a category in a language, or else its name and the English phrases."""
-    known = load_languages().get(language)
-    if known and category in known.place_searches:
+    entry = load_languages().get(language)
+    if entry and category in entry.place_searches:
         country = country_of_language(language)
-        country_searches = known.country_place_searches.get(country, {})
-        searches = country_searches.get(category, known.place_searches[category])
+        country_searches = entry.country_place_searches.get(country, {})
+        searches = country_searches.get(category, entry.place_searches[category])
         return [" ".join(phrase.split()) for phrase in searches.split(",")]
     english = load_categories()[category]
     phrases = english.phrases

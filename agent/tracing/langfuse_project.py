@@ -93,7 +93,7 @@ def fetch_prompt(
 
     try:
         # Do not call `get_prompt`: it tries three times, and waits as long as a server asks for.
-        found = client.api.prompts.get(
+        version_found = client.api.prompts.get(
             name,
             label=label,
             version=version,
@@ -101,8 +101,10 @@ def fetch_prompt(
         )
     except NotFoundError:
         return None
-    text = found.prompt if isinstance(found.prompt, str) else ""
-    ref = PromptRef(name, found.version, label or "", is_fallback=False)
+    ref = PromptRef(name, version_found.version, label or "", is_fallback=False)
+    text = version_found.prompt
+    if not isinstance(text, str):  # a list of messages
+        text = ""
     return Prompt(text, ref)
 
 
