@@ -313,7 +313,7 @@ def render_places(places: Places) -> list[str]:
     searches_text = f"{introduction}\n\n{listed_links}"
     if not places.results:
         return [f"{heading}\n\n{searches_text}"]
-    query_count = len(places.queries.queries)
+    query_count = len(places.queries.texts)
     paragraphs = [heading]
     for number, result in enumerate(places.results[:MAX_PLACES], start=1):
         paragraphs.append(_render_place(number, result, query_count=query_count))

@@ -25,7 +25,7 @@ from agent.engine.tools import Tool, ToolOutput, tool
 from agent.i18n import translate
 from agent.markdown import build_search_address, get_domain, strip_invisible
 from agent.places.queries import (
-    Queries,
+    PlaceQueries,
     QueryGenerationFailed,
     find_category,
     generate_queries,
@@ -222,7 +222,7 @@ class SearchLink:
 class Places:
     """The queries and their results. `note` says why there are links instead of results."""
 
-    queries: Queries
+    queries: PlaceQueries
     results: tuple[Place, ...] = ()
     note: str = ""
     is_search_down: bool = False
@@ -231,7 +231,7 @@ class Places:
     def links(self) -> list[SearchLink]:
         """Return a link to a web search for every query."""
         links = []
-        for query in self.queries.queries:
+        for query in self.queries.texts:
             url = build_search_address(query)
             links.append(SearchLink(query, url))
         return links
@@ -272,7 +272,7 @@ async def find_places(
     )
     if search is None:
         return Places(queries, note=translate("no_place_search"))
-    results, is_search_down = await _retrieve(search, queries.queries, run.span)
+    results, is_search_down = await _retrieve(search, queries.texts, run.span)
     if results:
         return Places(queries, results)
     if is_search_down:

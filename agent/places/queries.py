@@ -178,12 +178,12 @@ class SearchQueries(RootModel[list[str]]):
 
 
 @dataclass(frozen=True, slots=True)
-class Queries:
+class PlaceQueries:
     """Exactly 10 distinct queries. The outcome is "fallback" if no model could be reached."""
 
     category: str
     place: str
-    queries: tuple[str, ...]
+    texts: tuple[str, ...]
     outcome: TurnOutcome = "answered"
     retry_count: int = 0
     error_types: tuple[str, ...] = ()
@@ -196,7 +196,7 @@ async def generate_queries(
     *,
     run: Run,
     wish: str = "",
-) -> Queries:
+) -> PlaceQueries:
     """Write 10 distinct queries for a category (see `load_categories()`) in `place`.
 
     A `wish` narrows the search further: "natural wine", "open on Sundays". Without a model, or if
@@ -219,7 +219,7 @@ async def generate_queries(
     result = replace(result, retry_count=retry_count, error_types=error_types)
     if response.answer is not None and response.outcome == "answered":
         queries = [name_place(query, place) for query in response.answer.root]
-        return replace(result, queries=tuple(queries), prompt=prompt.ref)
+        return replace(result, texts=tuple(queries), prompt=prompt.ref)
     if response.outcome in UNREACHED_OUTCOMES:
         return replace(result, outcome="fallback")
     raise QueryGenerationFailed(
@@ -267,7 +267,7 @@ def _put_in_quotation_marks(words: str) -> str:
     return json.dumps(words, ensure_ascii=False)
 
 
-def build_rule_based_queries(category: str, place: str, wish: str = "") -> Queries:
+def build_rule_based_queries(category: str, place: str, wish: str = "") -> PlaceQueries:
     """Return ten phrases with the place, in the user's language if it has such phrases.
 
     If the place is in a country of another language, half of them are in that language.
@@ -280,7 +280,7 @@ def build_rule_based_queries(category: str, place: str, wish: str = "") -> Queri
         town, _, _ = place.partition(",")
         local_queries = _list_queries_in(local_language, category, wish, town)
         queries = _mix_queries(queries, local_queries, place)
-    return Queries(category, place, tuple(queries))
+    return PlaceQueries(category, place, tuple(queries))
 
 
 def _list_queries_in(language: str, category: str, wish: str, place: str) -> list[str]:

@@ -61,7 +61,7 @@ def find(
     """Find places for people who love wine: shops, bars, wineries …"""
     places = _look_up("find", f"{category} {place}")
     if save is not None and places is not None:
-        lines = [f"{query}\n" for query in places.queries.queries]
+        lines = [f"{query}\n" for query in places.queries.texts]
         write_file(save, "".join(lines))
         typer.echo(f"Saved the queries to {save}.", err=True)
 

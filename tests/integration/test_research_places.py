@@ -14,7 +14,7 @@ from agent.engine.tools import Toolbox
 from agent.places import find
 from agent.places.find import Place, brave, find_places, find_places_tool, searxng
 from agent.places.queries import (
-    Queries,
+    PlaceQueries,
     QueryGenerationFailed,
     build_rule_based_queries,
     generate_queries,
@@ -29,7 +29,7 @@ NINE = TEN[:9]
 FAST = Limits(seconds=10, model_tries=1)
 
 
-async def generate(server: ModelServer, *steps: Step) -> Queries:
+async def generate(server: ModelServer, *steps: Step) -> PlaceQueries:
     server.script(*steps)
     async with open_model(server) as model:
         return await generate_queries(
@@ -64,7 +64,7 @@ async def test_the_prompt_has_the_hint_of_the_category_and_no_format_is_asked_fo
 async def test_ten_queries_in_another_form_are_read(
     model_server: ModelServer, step: Step
 ) -> None:
-    assert (await generate(model_server, step)).queries == tuple(TEN)
+    assert (await generate(model_server, step)).texts == tuple(TEN)
     assert len(model_server.requests) == 1
 
 
@@ -83,7 +83,7 @@ async def test_an_invalid_answer_is_asked_for_again_once(
     model_server: ModelServer, step: Step, problem: str
 ) -> None:
     found = await generate(model_server, step, answer_json(TEN))
-    assert found.queries == tuple(TEN)
+    assert found.texts == tuple(TEN)
     assert problem in feedback_of(model_server)
     assert "Return ONLY a JSON array of exactly 10 distinct" in feedback_of(
         model_server
@@ -96,7 +96,7 @@ async def test_queries_that_only_resemble_each_other_count_and_get_the_place(
 ) -> None:
     said = [*NINE[:8], "wine bar with a terrace", "natural wine bar with a terrace"]
     found = await generate(model_server, answer_json(said))
-    assert found.queries[8:] == (
+    assert found.texts[8:] == (
         "wine bar with a terrace Bilbao",
         "natural wine bar with a terrace Bilbao",
     )
@@ -117,7 +117,7 @@ async def test_a_model_that_is_down_leaves_it_to_rules(
     model_server: ModelServer,
 ) -> None:
     found = await generate(model_server, error(503))
-    assert found.queries == build_rule_based_queries("WINE_BAR", "Bilbao").queries
+    assert found.texts == build_rule_based_queries("WINE_BAR", "Bilbao").texts
     assert (found.outcome, found.error_types) == ("fallback", ("model_error",))
 
 

@@ -47,13 +47,13 @@ def test_without_a_model_every_category_has_ten_queries(name: str) -> None:
     for language, place in product(("en", *languages(), "ja"), PLACES):
         with use_language(language):
             queries = build_rule_based_queries(name, place)
-        assert len(queries.queries) == 10
-        assert find_problem(queries.queries, place) is None
+        assert len(queries.texts) == 10
+        assert find_problem(queries.texts, place) is None
 
 
 def test_without_a_model_the_queries_are_in_the_language_of_the_user() -> None:
     with use_language("de"):
-        queries = build_rule_based_queries("WINE_SHOP", "Graz").queries
+        queries = build_rule_based_queries("WINE_SHOP", "Graz").texts
     assert queries[:2] == ("Weinhandlung Graz", "Weinladen Graz")
     assert not any("wine" in query for query in queries)
 
@@ -70,7 +70,7 @@ def test_half_of_the_queries_are_in_the_language_of_a_foreign_place(
     place: str, local: str, own_count: int
 ) -> None:
     with use_language("de"):
-        queries = build_rule_based_queries("WINE_SHOP", place).queries
+        queries = build_rule_based_queries("WINE_SHOP", place).texts
     assert queries[0] == f"Weinhandlung {place}"
     assert find_problem(queries, place) is None
     assert sum(query.endswith(place) for query in queries) == own_count
