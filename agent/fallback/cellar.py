@@ -26,7 +26,7 @@ from agent.markdown import unescape
 from agent.query_reading.request import Request
 from agent.query_reading.tables import load_pairings
 from agent.sommelier.filters import may_be_shown
-from agent.sommelier.queries import get_pairing
+from agent.sommelier.queries import get_pairing_name
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.vocabulary import Currency, normalize, to_euros
 from agent.sommelier.wine import Wine
@@ -213,7 +213,7 @@ def _search(
     named = _select_named(items, request, names, is_placed=bool(query.place))
     pairing = None
     if request.dishes:
-        pairing = load_pairings().get(get_pairing(request))
+        pairing = load_pairings().get(get_pairing_name(request))
     found = search_cellar(named, query, pairing)
     if not found and named and names:
         # A part of a name may have been read as a region or a grape, although "Vega Sicilia" is not

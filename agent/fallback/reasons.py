@@ -13,7 +13,7 @@ from agent.query_reading.request import Request
 from agent.query_reading.tables import load_pairings
 from agent.sommelier.cards import format_prices
 from agent.sommelier.filters import matches
-from agent.sommelier.queries import get_pairing
+from agent.sommelier.queries import get_pairing_name
 from agent.sommelier.wine import Wine
 
 UNREMARKABLE: Final = "medium"
@@ -27,7 +27,7 @@ def describe_fit(wine: Wine, request: Request) -> str:
     What suits the dish of the wish counts as a part of it. If there is nothing to name, the result
     is the kind of the wine.
     """
-    pairing = load_pairings().get(get_pairing(request), {})
+    pairing = load_pairings().get(get_pairing_name(request), {})
     wanted = {**pairing, **request.inclusions}
     filters: dict[str, list[str]] = {}
     for field, values in wanted.items():

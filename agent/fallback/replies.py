@@ -28,7 +28,7 @@ from agent.query_reading.purchases import read_purchase
 from agent.query_reading.request import Request
 from agent.query_reading.tables import load_pairings
 from agent.sommelier.cards import format_prices, get_shown_label, render_wine
-from agent.sommelier.queries import get_pairing
+from agent.sommelier.queries import get_pairing_name
 from agent.sommelier.sommelier_prompts import (
     ResponseType,
     SommelierResponse,
@@ -212,7 +212,7 @@ def _find_pairing_reason(request: Request) -> str:
     Return "" if no dish is known, or if the request is for another kind of wine than the reason
     praises: a red with carbonara.
     """
-    name = get_pairing(request)
+    name = get_pairing_name(request)
     if not name:
         return ""
     styles = request.values("styles")

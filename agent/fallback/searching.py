@@ -15,7 +15,7 @@ from agent.fallback.merging import Wish
 from agent.query_reading.request import Request
 from agent.query_reading.tables import load_pairings
 from agent.sommelier.filters import find_wines, matches
-from agent.sommelier.queries import Catalogue, WineQuery, build_query, get_pairing
+from agent.sommelier.queries import Catalogue, WineQuery, build_query, get_pairing_name
 from agent.sommelier.vocabulary import OAKY, Style, normalize
 from agent.sommelier.wine import Wine
 from agent.turn import Person
@@ -48,13 +48,13 @@ class FoundWines:
 
 def build_wish_query(wish: Wish) -> WineQuery:
     """Return the query for a wish, before any of its filters is relaxed."""
-    hard_fields: tuple[str, ...] = ()
+    hard_filters: tuple[str, ...] = ()
     if BODY_FOLLOW_UPS.intersection(wish.follow_ups):
-        hard_fields = ("bodies",)
+        hard_filters = ("bodies",)
     query = build_query(
         wish.request,
         excluded_ids=wish.excluded_ids,
-        hard_fields=hard_fields,
+        hard_filters=hard_filters,
     )
     if wish.request.is_empty:
         query = query.model_copy(update={"without_styles": UNUSUAL_STYLES})
@@ -103,10 +103,10 @@ async def _search_relaxed(
         if found.wines:
             break
         used_fields = [name for name in fields if getattr(query, name)]
-        hard_fields = [name for name in used_fields if name not in query.soft]
-        if not hard_fields:
+        hard_filters = [name for name in used_fields if name not in query.soft]
+        if not hard_filters:
             continue
-        soft = (*query.soft, *hard_fields)
+        soft = (*query.soft, *hard_filters)
         query = query.model_copy(update={"soft": soft})
         found = await _search(catalogue, query, wish, person)
     if query.like:
@@ -150,7 +150,7 @@ def _suits_dishes(request: Request, unmet: Sequence[str]) -> bool:
     """
     if "foods" not in unmet:
         return True
-    pairing = load_pairings().get(get_pairing(request), {})
+    pairing = load_pairings().get(get_pairing_name(request), {})
     return bool(pairing) and pairing.keys().isdisjoint(unmet)
 
 

@@ -1,7 +1,7 @@
 """Fit the classifier of concerns: `python -m agent.safety.train`.
 
-Each run writes the same file. `python -m tests.evals.concern_report` says which messages the
-classifier then hears.
+Each run writes the same file. `python -m tests.evals.concern_report` says which concerns the
+classifier then notices.
 """
 
 import json
@@ -63,7 +63,8 @@ def read_messages(folder: Path = MESSAGES) -> list[Labelled]:
 def build_matrix(messages: list[Labelled]) -> Any:
     """Return a sparse matrix of the messages' n-grams.
 
-    It has a row for each message and a column for each bucket.
+    It has a row for each message, and a column for each bucket: first for n-grams of characters,
+    then for those of words.
     """
     buckets: list[Any] = []
     values: list[Any] = []
@@ -71,12 +72,11 @@ def build_matrix(messages: list[Labelled]) -> Any:
     row_ends = [row_end]
     for message in messages:
         n_grams = find_n_grams(normalize_message(message.text))
-        for table in (n_grams.chars, n_grams.words):
-            row_buckets = table.ravel()
-            count = len(row_buckets)
-            buckets.append(row_buckets)
-            value = scale(count)
-            values.append(np.full(count, value))
+        for numbers in (n_grams.chars, n_grams.words):
+            bucket_numbers = numbers.ravel()
+            count = len(bucket_numbers)
+            buckets.append(bucket_numbers)
+            values.append(np.full(count, scale(count)))
             row_end += count
         row_ends.append(row_end)
     columns = np.concatenate(buckets).astype(np.int32)
@@ -96,8 +96,10 @@ def fit(matrix: Any, labels: Any) -> Weights:
     """Return the weights of a regression fitted to messages, rounded to 8 bits."""
     # A rare n-gram, such as one of the name of a medicine, says more than a frequent one.
     message_count, _ = matrix.shape
-    message_counts = matrix.getnnz(axis=0)  # the messages with an n-gram of each bucket
-    rarity = np.log((message_count + 1) / (message_counts + 1))
+    counts_by_bucket = matrix.getnnz(
+        axis=0
+    )  # the messages with an n-gram of each bucket
+    rarity = np.log((message_count + 1) / (counts_by_bucket + 1))
     model = LogisticRegression(C=REGULARIZATION, tol=1e-3, max_iter=300)
     # Several threads would add up in another order each time, and so write another file.
     with threadpool_limits(1):

@@ -22,7 +22,7 @@ MAX_PAGE_SCALE: Final = 4
 """The most pixels for a point (1/72 inch) of a page. A tiny page is not enlarged further."""
 FORMATS: Final = ("JPEG", "PNG", "WEBP")
 TOO_LARGE: Final = "too_large"
-NOT_A_PICTURE: Final = "no_picture"
+UNREADABLE: Final = "no_picture"
 
 
 class UnusableFile(Unreadable):
@@ -45,6 +45,7 @@ async def read_sent_file(
     try:
         return await files.read(download, convert, user_id=user_id, is_photo=is_photo)
     except UnusableFile:
+        # The download has failed, in this process.
         raise
     except TooCostly:
         raise UnusableFile(TOO_LARGE) from None
@@ -52,7 +53,7 @@ async def read_sent_file(
         # An UnusableFile of the other process arrives as an Unreadable with the same text.
         if str(error) == TOO_LARGE:
             raise UnusableFile(TOO_LARGE) from None
-        raise UnusableFile(NOT_A_PICTURE) from None
+        raise UnusableFile(UNREADABLE) from None
 
 
 def render_pages(data: bytes) -> tuple[list[str], int]:
@@ -63,7 +64,8 @@ def render_pages(data: bytes) -> tuple[list[str], int]:
 def render_pages_from(data: bytes, first: str) -> tuple[list[str], int]:
     """Return pages of a PDF file as data URLs, and the number of further pages.
 
-    `first` is the number of the first page to return, as text. 0 is the first page of the file.
+    `first` is the number of the first page to return. It is a text, because the other process gets
+    only texts beside the file. "0" is the first page of the file.
     """
     from pypdfium2 import PdfDocument  # noqa: PLC0415 - slow to import
 
@@ -98,9 +100,9 @@ def to_data_url(data: bytes) -> str:
             if pixels <= size_limits.IMAGE_PIXELS:
                 return _encode(picture)
     except MemoryError:
-        raise
+        raise  # the process that runs this tells it from an unreadable file
     except Exception:  # decoders raise errors of any type for malicious files
-        raise UnusableFile(NOT_A_PICTURE) from None
+        raise UnusableFile(UNREADABLE) from None
     raise UnusableFile(TOO_LARGE)
 
 

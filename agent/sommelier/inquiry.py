@@ -1,4 +1,4 @@
-"""The message to answer with its conversation, and what is looked up before a model is asked."""
+"""A message with its conversation, and what is looked up for it before a model is asked."""
 
 import json
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ from agent.sommelier.queries import (
 from agent.turn import StoredMessage, get_person
 
 MAX_PREFETCHED_WINES: Final = 8
-"""The most wines of the last answer that are looked up before the first request."""
+"""The most wines of the last answer that are looked up before a model is asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +74,12 @@ def find_language(inquiry: Inquiry) -> str:
 async def list_prefetched_calls(
     inquiry: Inquiry, run: Run, catalogue: Catalogue, *, can_search_documents: bool
 ) -> tuple[ToolCall, ...]:
-    """Return the tool calls to run before the first request, as if the model had made them."""
+    """Return the tool calls to run before a model is asked, as if it had made them.
+
+    They have no id, because no model has asked for them.
+    """
     shown_ids = inquiry.last_shown_ids
-    # The guest writes about the pictures if they are new, or if no wines were shown.
+    # The user writes about the pictures if they are new, or if no wines were shown.
     if inquiry.attachment and (inquiry.new_attachment or not shown_ids):
         return (ToolCall("", READ_PICTURES, "{}"),)
     if shown_ids and not get_safety_state(run).forbids_alcohol:
@@ -86,7 +89,7 @@ async def list_prefetched_calls(
     # Earlier messages may limit the search, so only the model can know what to look for.
     if inquiry.attachment or inquiry.history:
         return ()
-    call = await _find_certain_call(
+    call = await _find_needed_call(
         inquiry.message, run, catalogue, can_search_documents=can_search_documents
     )
     if call is None:
@@ -94,14 +97,14 @@ async def list_prefetched_calls(
     return (call,)
 
 
-async def _find_certain_call(
+async def _find_needed_call(
     message: str, run: Run, catalogue: Catalogue, *, can_search_documents: bool
 ) -> ToolCall | None:
     """Return the call of a search that a first message certainly needs, or None."""
     language = current_language()
     request = read_request(message, language)
     if get_person(run).bottles and request.cellar_words:
-        return None  # the guest asks about their own cellar
+        return None  # the user asks about their own cellar
     if can_search_documents and is_for_documents(request):
         arguments = json.dumps({"query": message[:MAX_QUERY_CHARS]})
         return ToolCall("", SEARCH_DOCUMENTS, arguments)
@@ -110,5 +113,6 @@ async def _find_certain_call(
         query = parse_unambiguous_query(message, language)
     if query is None:
         return None
+    # Without the limit, the tool returns as many wines as it does by default.
     filters = query.model_dump_json(exclude_defaults=True, exclude={"limit"})
     return ToolCall("", "search_wines", filters)

@@ -46,26 +46,26 @@ from agent.sommelier.wine import Wine
 from agent.text import split_words
 
 MAX_RESULTS: Final = 12
-"""The most wines that a search for a wish returns."""
+"""The most wines that a query of this module finds."""
 MAX_UNKNOWN_WORDS: Final = 3
-"""The most words of an unambiguous request that are missing from the tables."""
-MAX_QUERY_CHARS: Final = 290
-"""The longest text of a query that is made of a request. `WineQuery.text` may have 300."""
+"""The most words of an unambiguous request that the tables of words do not have."""
+MAX_QUERY_CHARS: Final = 300
+"""The longest text of a query."""
 MAX_NAME_CHARS: Final = 200
 """The longest name of a query, as `ShortText` allows."""
 NAMED_FILTERS: Final = frozenset({"grapes", "regions", "countries", "offer"})
-"""The filters that the words of a name may stand for: grape, place, and size or glass."""
+"""The filters whose values may be part of a wine's name, as in "Jadot Chablis magnum"."""
 USUAL_OFFERS: Final = frozenset({"", OfferKind.BOTTLE})
-"""No certain offer, and a bottle. Neither needs a filter, because a search finds bottles anyway."""
+"""The offers that need no filter: none is named, or a bottle, which a search finds anyway."""
 MIN_MISSPELT_LETTERS: Final = 7
 """The minimum length of a word that may be a misspelt name."""
 MAX_EXCLUDED_IDS: Final = 100
 """The most ids that a query may exclude, as `WineQuery.not_ids` allows."""
 MAX_FOODS: Final = 6
 """The most foods of the dishes in a request."""
-SOFT_FIELDS: Final = frozenset({"bodies", "tannins", "acidities", "foods"})
-"""The filters that are always soft."""
-SWEET_STEPS: Final = frozenset({"sweet", "luscious"})
+USUALLY_SOFT: Final = frozenset({"bodies", "tannins", "acidities", "foods"})
+"""The filters that are soft unless the caller makes them hard."""
+SWEET_LEVELS: Final = frozenset({"sweet", "luscious"})
 DESSERT_STYLES: Final = (Style.SWEET, Style.FORTIFIED)
 """The styles that a dish excludes unless its pairing has them."""
 
@@ -157,7 +157,7 @@ class WineQuery(BaseModel):
     max_abv: float | None = None
     oak: bool | None = Field(None, description="true: with oak; false: without.")
     vegan: bool | None = Field(
-        None, description="true: no wine that is known not to be vegan."
+        None, description="true: leave out wines that are known not to be vegan."
     )
     without_allergens: ListOf[Canonical[Allergen]] = Field((), max_length=4)
     without_styles: ListOf[Canonical[Style]] = Field((), max_length=8)
@@ -172,10 +172,13 @@ class WineQuery(BaseModel):
         None,
         description="If the guest wants something else than a bottle, such as a glass.",
     )
-    """The offer that wines must have in stock. With a `name`, wines that have it come first."""
+    """The offer that wines must have in stock.
+
+    If the query has a `name`, the wines with this offer come first, and the others are found, too.
+    """
     text: str = Field(
         "",
-        max_length=300,
+        max_length=MAX_QUERY_CHARS,
         description="What no filter can say, such as 'smoky'. It only ranks.",
     )
     name: ShortText = Field(
@@ -232,7 +235,7 @@ class WineSearchResult(BaseModel):
     other_vintages: tuple[Wine, ...] = ()
     """Wines that differ from the name only in the vintage."""
     mentioned: tuple[Wine, ...] = ()
-    """Wines with names that are part of a longer text."""
+    """Wines whose own names stand within the name that is asked for."""
     closest: tuple[Wine, ...] = ()
     """Wines with similar names."""
 
@@ -271,18 +274,18 @@ def build_query(
     request: Request,
     *,
     excluded_ids: Sequence[str] = (),
-    hard_fields: Sequence[str] = (),
+    hard_filters: Sequence[str] = (),
 ) -> WineQuery:
     """Return the query for a request, with its hard and soft filters.
 
-    The query does not find the wines with `excluded_ids`. The filters `hard_fields` are never soft.
+    The query does not find the wines with `excluded_ids`, and the `hard_filters` are not soft.
     """
     filters = _stated_filters(request)
     filters["not_ids"] = tuple(excluded_ids[:MAX_EXCLUDED_IDS])
-    soft = SOFT_FIELDS & filters.keys()
+    soft = USUALLY_SOFT & filters.keys()
     soft |= _add_pairing(filters, request)
     soft |= _add_profile(filters)
-    soft -= set(hard_fields)
+    soft -= set(hard_filters)
     return WineQuery.model_validate(filters | {"soft": sorted(soft)})
 
 
@@ -302,6 +305,7 @@ def _stated_filters(request: Request) -> dict[str, Any]:
         del filters["offer"]
     words = [taste for taste in tastes if taste != OAKY]
     if request.name:
+        # Such a name is uncertain. As text, it ranks wines and excludes none.
         words.insert(0, request.name)
     text = " ".join(words)
     filters["text"] = text[:MAX_QUERY_CHARS]
@@ -319,8 +323,8 @@ def _add_pairing(filters: dict[str, Any], request: Request) -> set[str]:
     distinct_foods = tuple(dict.fromkeys(foods))
     filters["foods"] = distinct_foods[:MAX_FOODS]
     soft = {"foods"}
-    name_of_pairing = get_pairing(request)
-    pairing = dict(load_pairings().get(name_of_pairing, {}))
+    pairing_name = get_pairing_name(request)
+    pairing = dict(load_pairings().get(pairing_name, {}))
     has_grape_or_region = "grapes" in filters or "regions" in filters
     if has_grape_or_region:
         pairing.pop("styles", None)  # the grape or region decides on the style
@@ -343,7 +347,7 @@ def _without_dessert(
     return tuple(dict.fromkeys(excluded))
 
 
-def get_pairing(request: Request) -> str:
+def get_pairing_name(request: Request) -> str:
     """Return the name of the pairing of the first dish that has one, or an empty string."""
     for dish in request.dishes.values():
         if dish.pairing in load_pairings():
@@ -354,8 +358,8 @@ def get_pairing(request: Request) -> str:
 def _add_profile(filters: dict[str, Any]) -> set[str]:
     """Add the typical style and body of the requested grape or region. Return the soft filters.
 
-    The style is a hard filter, and the body a soft one. If the catalogue has no wine of that grape
-    or region, they still find similar wines once that filter is relaxed.
+    The body is a soft filter. The style is a hard one: if the catalogue has no wine of that grape
+    or region, the search goes on without that filter, and then finds wines of the same style.
     """
     grapes = filters.get("grapes", ())
     regions = filters.get("regions", ())
@@ -363,7 +367,7 @@ def _add_profile(filters: dict[str, Any]) -> set[str]:
     if profile is None:
         return set()
     sweetness = filters.get("sweetness", ())
-    if not SWEET_STEPS.isdisjoint(sweetness):
+    if not SWEET_LEVELS.isdisjoint(sweetness):
         return set()  # a sweet wine has a style of its own
     if "styles" not in filters and "colours" not in filters:
         filters["styles"] = (profile.style,)
@@ -418,7 +422,7 @@ async def find_asked_query(
 
     "Do you have red Burgundy by Jadot?" is looked up as a name first. If no wine has this name, the
     known words become filters ("red", "Burgundy"), and the others the name ("Jadot"). A short
-    message that does not ask whether there is a wine counts as a name only if a wine has it.
+    message, such as "Jadot", is read as a name only if a wine has that name.
     """
     asked = read_asked_name(text, language)
     if asked is None:
@@ -445,7 +449,11 @@ async def _find_named_query(catalogue: Catalogue, asked: AskedName) -> WineQuery
 async def _find_near_query(
     catalogue: Catalogue, asked: AskedName, request: Request
 ) -> WineQuery | None:
-    """Return the query for a name that no wine has, or None if the message may be another wish."""
+    """Return the query for a name that no wine has, or None if the message may be another wish.
+
+    The query finds, in this order of preference: wines with a name near it; wines with its known
+    words as filters and the others as the name; or no wine, which says that there is none.
+    """
     query = _make_name_query(asked, asked.core)
     other_filters = request.filters.keys() - NAMED_FILTERS
     has_other_wish = bool(request.dishes or other_filters)
@@ -471,6 +479,7 @@ async def _find_near_query(
 def _make_query_with_filters(asked: AskedName, request: Request) -> WineQuery:
     """Return the query that has the known words as filters, and the others as the name."""
     name = asked.unknown[:MAX_NAME_CHARS]
+    # The guest asks for this wine, so it is found although it may be sold out.
     changes = {"name": name, "text": "", "in_stock_only": False}
     return build_query(request).model_copy(update=changes)
 
@@ -484,7 +493,7 @@ def _make_name_query(asked: AskedName, name: str) -> WineQuery:
 
 
 def _is_meant(asked: AskedName, wine: Wine) -> bool:
-    """Return whether a message means the wine that its words find, and not a dish."""
+    """Return whether a message means the wine that its words find, and not a dish or a place."""
     if asked.asks_for_stock and not asked.has_dish:
         return True
     if asked.unknown:

@@ -1,10 +1,10 @@
-"""Find names in prose that look like those of estates or wines, and that nothing knows.
+"""Find names in prose that look like those of estates or wines, and that stand in no source.
 
 Such a name is a run of words with capitals that has the word for an estate ("Château Lestruelle"),
 a title before another word ("Conde de Aldaya"), or a vintage ("Tignanello 2019"). Its words must be
 those of a wine that was found or that the catalogue has, or stand in another source, in a message
-of the guest, or in what is remembered of them. Regions, grapes and terms of wine are known to the
-tables.
+of the guest, or in what is remembered of them. Regions, grapes and terms of wine need no source,
+because the tables of words have them.
 """
 
 from collections.abc import Sequence
@@ -37,12 +37,14 @@ MAX_SMALL_WORDS: Final = 2
 PLACES_AND_GRAPES: Final = frozenset({"regions", "countries", "grapes"})
 YEARS: Final = range(1900, 2100)
 SENTENCE_MARKS: Final = frozenset(".:!?\n")
-"""The text after which a word has an ordinary capital letter."""
+"""The marks after which any word has a capital letter."""
 
 
 @dataclass(frozen=True, slots=True)
 class KnownNames:
-    """What an answer may name though no tool has returned it: a source that grounds nothing else.
+    """The names that an answer may use although no tool has returned them.
+
+    This source supports names, and no other statement.
 
     `remembered` are texts about the guest, such as the labels of the bottles in their cellar.
     """
@@ -93,14 +95,14 @@ class NameChecker:
         return []
 
     def _is_known(self, name: "_Name") -> bool:
-        words = [word for word in name.words if word not in self._words]
-        unknown = [word for word in name.unknown if word in words]
-        if len(unknown) < name.min_unknown:
+        not_in_texts = [word for word in name.words if word not in self._words]
+        in_no_source = [word for word in name.not_in_tables if word in not_in_texts]
+        if len(in_no_source) < name.min_unknown:
             return True
-        if self._has_wine_with(words):
+        if self._has_wine_with(not_in_texts):
             return True
         # "Decant Muga 2021" names "Muga 2021".
-        other_words = [word for word in words if word != name.first_of_sentence]
+        other_words = [word for word in not_in_texts if word != name.first_of_sentence]
         return bool(other_words) and self._has_wine_with(other_words)
 
     def _has_wine_with(self, words: Sequence[str]) -> bool:
@@ -112,23 +114,24 @@ class NameChecker:
 
 @dataclass(frozen=True, slots=True)
 class _Name:
-    """A run of words that looks like the name of an estate or a wine.
-
-    All its `words` must be known, if the tables lack at least `min_unknown` of the `unknown` ones.
-    `first_of_sentence` is the word with which the sentence begins, if it is one of them.
-    """
+    """A run of words that looks like the name of an estate or a wine."""
 
     written: str
     words: Sequence[str]
-    unknown: Sequence[str]
+    """The words that say which estate or wine is meant."""
+    not_in_tables: Sequence[str]
+    """Those of them that the tables of words do not have."""
     min_unknown: int
+    """How many of `not_in_tables` a source must lack for the name to count as unknown."""
     first_of_sentence: str
+    """The one of `words` with which the sentence begins, or ""."""
 
 
 class _SentenceReader:
     """Finds the names in a sentence."""
 
     def __init__(self, sentence: str) -> None:
+        # A comma ends a name, and a placeholder stands for a name of its own.
         self._text = WINE_PLACEHOLDER.sub(", ", sentence)
         self._tokens = tokenize(self._text)
         self._language = detect_language(sentence, current_language())
@@ -137,9 +140,9 @@ class _SentenceReader:
         """Return the runs of words with capitals that have an estate, a title or a vintage."""
         names: list[_Name] = []
         for run in self._list_runs():
-            has_estate = self._has_estate(run) or self._has_title(run)
-            if has_estate or self._has_vintage(run):
-                names.append(self._read_name(run, has_estate=has_estate))
+            is_estate = self._has_estate(run) or self._has_title(run)
+            if is_estate or self._has_vintage(run):
+                names.append(self._read_name(run, is_estate=is_estate))
         return names
 
     def _list_runs(self) -> list[range]:
@@ -197,14 +200,14 @@ class _SentenceReader:
         after = self._tokens[run.stop : run.stop + 2]
         return len(after) == 2 and after[0].written == "(" and _is_year(after[1])
 
-    def _read_name(self, run: range, *, has_estate: bool) -> _Name:
+    def _read_name(self, run: range, *, is_estate: bool) -> _Name:
         """Return the words of a run that must be known.
 
-        After a capital alone, as at the beginning of a sentence, a year is no vintage: "Drink
+        The first word of a sentence has a capital anyway, so beside a year it is no name: "Drink
         2019". Where nouns have capitals, two words must be unknown: "Weihnachten 2019" is no wine.
         """
         words: list[str] = []
-        unknown: list[str] = []
+        not_in_tables: list[str] = []
         first_of_sentence = ""
         for index in run:
             if not self._must_be_known(index):
@@ -214,15 +217,15 @@ class _SentenceReader:
             may_be_ordinary = False
             if self._begins_sentence(index):
                 first_of_sentence = word
-                may_be_ordinary = not has_estate
+                may_be_ordinary = not is_estate
             if not may_be_ordinary and not self._is_ordinary(index):
-                unknown.append(word)
+                not_in_tables.append(word)
         first, last = self._tokens[run.start], self._tokens[run.stop - 1]
         written = self._text[first.start : last.end]
         min_unknown = 1
-        if load_languages()[self._language].capitalises_nouns and not has_estate:
+        if load_languages()[self._language].capitalises_nouns and not is_estate:
             min_unknown = 2
-        return _Name(written, words, unknown, min_unknown, first_of_sentence)
+        return _Name(written, words, not_in_tables, min_unknown, first_of_sentence)
 
     def _must_be_known(self, index: int) -> bool:
         """Return whether a word says which estate or wine a name means, unlike "Château"."""
@@ -247,6 +250,7 @@ class _SentenceReader:
     def _indices_in_tables(self) -> set[int]:
         indices: set[int] = set()
         for phrase in self._phrases:
+            # Only a part of a compound is in the tables.
             if not phrase.is_compound:
                 indices.update(phrase.indices)
         return indices
@@ -275,13 +279,13 @@ def _is_estate(token: Token) -> bool:
 
 
 def _is_title(token: Token) -> bool:
-    # With its accent: "Comté" is a cheese.
+    # The accents stay: without its accent, the cheese "Comté" would be the title "comte".
     return token.is_capitalised and token.written.lower() in _titles()
 
 
 @cache
 def _estate_words() -> frozenset[str]:
-    """Return the words that the name of an estate follows, folded: "chateau"."""
+    """Return the first words before the names of estates, folded: "chateau", "cantina"."""
     words: set[str] = set()
     for row in load_rows():
         if row.meanings == {"role": ("estate",)}:
