@@ -8,15 +8,17 @@ from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, time, timedelta
 from math import inf
-from typing import Final
+from typing import Final, TypeVar
 
-from sqlalchemy import delete, func, select
+from sqlalchemy import ColumnElement, Select, delete, func, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from agent.engine.run import NOTHING_BILLED, BilledUsage, Limits
 from db.engine import SqlRepository
 from db.models import ReservationRow, TurnRow
 from db.statements import upsert
+
+T = TypeVar("T")
 
 LONGEST_TURN: Final = timedelta(minutes=30)
 """An older reservation belongs to a turn that was killed and that nobody has resumed."""
@@ -135,21 +137,22 @@ class DailyBudgets(SqlRepository):
     ) -> RemainingBudget:
         """Return what is left of the budgets, without what is reserved."""
         is_today = TurnRow.at >= midnight(self.now())
-        is_of_user = TurnRow.user_id == user_id
-        is_reserved_by_user = ReservationRow.user_id == user_id
-        cost = select(func.sum(TurnRow.cost_usd)).where(is_today)
-        reserved_cost = select(func.sum(ReservationRow.cost_usd))
-        requests = select(func.sum(TurnRow.requests)).where(is_today, is_of_user)
+        spent_usd = select(func.sum(TurnRow.cost_usd)).where(is_today)
+        reserved_usd = select(func.sum(ReservationRow.cost_usd))
+        sent_requests = select(func.sum(TurnRow.requests)).where(
+            is_today,
+            TurnRow.user_id == user_id,
+        )
         reserved_requests = select(func.sum(ReservationRow.requests)).where(
-            is_reserved_by_user
+            ReservationRow.user_id == user_id,
         )
         # One statement, so that it sees one moment: a turn that ends just now is either reserved
         # or stored, never neither.
         sums = select(
-            func.coalesce(cost.scalar_subquery(), 0).label("spent_usd"),
-            func.coalesce(reserved_cost.scalar_subquery(), 0).label("reserved_usd"),
-            func.coalesce(requests.scalar_subquery(), 0).label("sent"),
-            func.coalesce(reserved_requests.scalar_subquery(), 0).label("reserved"),
+            _or_zero(spent_usd).label("spent_usd"),
+            _or_zero(reserved_usd).label("reserved_usd"),
+            _or_zero(sent_requests).label("sent"),
+            _or_zero(reserved_requests).label("reserved"),
         )
         result = await session.execute(sums)
         row = result.one()
@@ -161,6 +164,11 @@ class DailyBudgets(SqlRepository):
             requests_left = self.person_requests - row.sent - row.reserved
             remaining = replace(remaining, requests=requests_left)
         return remaining
+
+
+def _or_zero(total: Select[T]) -> ColumnElement[T]:
+    """Return a sum that is 0 instead of null if there are no rows."""
+    return func.coalesce(total.scalar_subquery(), 0)
 
 
 def midnight(moment: datetime) -> datetime:

@@ -106,7 +106,8 @@ class RowQueue(SqlRepository):
     async def refuse(self, row: Row[Any], reason: str) -> None:
         """Mark a row as refused by the server, unless it changed meanwhile."""
         refused = {"state": ExportState.REFUSED, "refusal": reason}
-        await self._change([row], refused, due_at=self.now())
+        now = self.now()
+        await self._change([row], refused, due_at=now)
 
     async def set_aside(self, row: Row[Any], reason: str) -> None:
         """Let a row that cannot be sent wait for `TIME_ASIDE`, unless it changed meanwhile."""
@@ -122,7 +123,11 @@ class RowQueue(SqlRepository):
         resend = (
             update(self._table)
             .where(IS_UNSENDABLE)
-            .values(state=ExportState.WAITING, refusal="", due_at=self.now())
+            .values(
+                state=ExportState.WAITING,
+                refusal="",
+                due_at=self.now(),
+            )
         )
         return await self._write(resend)
 
@@ -147,7 +152,11 @@ class RowQueue(SqlRepository):
         return {str(state): count for state, count in rows}
 
     async def _change(
-        self, rows: Rows, values: Mapping[str, object], *, due_at: datetime
+        self,
+        rows: Rows,
+        values: Mapping[str, object],
+        *,
+        due_at: datetime,
     ) -> None:
         """Change rows of one claim, unless they changed meanwhile.
 

@@ -22,10 +22,8 @@ async def change_bottles(
     if not change.bottles:
         return change
     # Counts are read, and written later: another replica must not change them in between.
-    owned = (
-        select(BottleRow).where(BottleRow.user_id == change.user_id).with_for_update()
-    )
-    stored_rows = await session.scalars(owned)
+    owned = select(BottleRow).where(BottleRow.user_id == change.user_id)
+    stored_rows = await session.scalars(owned.with_for_update())
     rows = {row.key: row for row in stored_rows}
     stored_keys = set(rows)
     numbers = [row.number for row in rows.values()]

@@ -57,12 +57,18 @@ class ImportCellar(StoredChange):
     async def apply(self, transaction: Transaction) -> None:
         """Take the items out of their row. Do nothing if they are no longer kept."""
         is_this = kept_import_condition(self.user_id, self.import_id, transaction.now)
-        take_out = delete(KeptImportRow).where(is_this).returning(KeptImportRow.items)
-        kept_json = await transaction.session.scalar(take_out)
+        take_out = delete(KeptImportRow).where(is_this)
+        kept_json = await transaction.session.scalar(
+            take_out.returning(KeptImportRow.items)
+        )
         if kept_json is None or self.mode is None:
             return
-        items = ITEMS_ADAPTER.validate_json(kept_json)
-        store = StoreList(self.user_id, items, self.mode, self.undo_id)
+        store = StoreList(
+            user_id=self.user_id,
+            items=ITEMS_ADAPTER.validate_json(kept_json),
+            mode=self.mode,
+            undo_id=self.undo_id,
+        )
         await store.apply(transaction)
 
 

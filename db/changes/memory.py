@@ -144,7 +144,10 @@ def _strip_texts(value: Any) -> Any:
     if isinstance(value, str):
         return strip_unstorable(value)
     if isinstance(value, Mapping):
-        return {_strip_texts(key): _strip_texts(item) for key, item in value.items()}
+        stripped: dict[Any, Any] = {}
+        for key, item in value.items():
+            stripped[_strip_texts(key)] = _strip_texts(item)
+        return stripped
     if isinstance(value, list | tuple):
         return [_strip_texts(item) for item in value]
     return value
@@ -199,7 +202,12 @@ async def _add_fact(
     row: Base
     if fact.kind == "setting":
         name, _, value = fact.value.partition("=")
-        row = SettingRow(user_id=user_id, name=name, value=value, at=now)
+        row = SettingRow(
+            user_id=user_id,
+            name=name,
+            value=value,
+            at=now,
+        )
     else:
         row = FactRow(
             user_id=user_id,
@@ -247,8 +255,8 @@ async def _pop_undoable(
 ) -> Change | None:
     """Delete a stored change and return it, or None if it was undone before or has expired."""
     is_this = undo_condition(user_id, undo_id, transaction.now)
-    pop = delete(UndoableChangeRow).where(is_this).returning(UndoableChangeRow.change)
-    stored = await transaction.session.scalar(pop)
+    pop = delete(UndoableChangeRow).where(is_this)
+    stored = await transaction.session.scalar(pop.returning(UndoableChangeRow.change))
     if stored is None:
         return None
     return CHANGE_ADAPTER.validate_json(stored)

@@ -30,17 +30,18 @@ class ClickRepository(SqlRepository):
 
     async def list_most_pressed(self, weeks: int) -> Sequence[ClickCount]:
         """Return the wines with the most presses in the last `weeks`, this week included."""
-        since = self._monday() - timedelta(weeks=weeks - 1)
-        total = func.sum(ClickRow.count)
-        query = (
-            select(ClickRow.wine_id, total)
-            .where(ClickRow.week >= since)
+        earlier_weeks = timedelta(weeks=weeks - 1)
+        first_week = self._monday() - earlier_weeks
+        presses = func.sum(ClickRow.count)
+        most_pressed = (
+            select(ClickRow.wine_id, presses)
+            .where(ClickRow.week >= first_week)
             .group_by(ClickRow.wine_id)
-            .order_by(desc(total), ClickRow.wine_id)
+            .order_by(desc(presses), ClickRow.wine_id)
             .limit(MAX_LISTED)
         )
-        rows = await self._rows(query)
-        return [ClickCount(wine_id, presses) for wine_id, presses in rows]
+        rows = await self._rows(most_pressed)
+        return [ClickCount(wine_id, count) for wine_id, count in rows]
 
     def _monday(self) -> date:
         """Return the Monday of this week, which stands for the week in the table."""

@@ -180,7 +180,11 @@ class Inbox(TraceStoringRepository):
             raise TurnTaken
 
     async def commit(
-        self, row: UpdateRow, commit: Commit, *, error: str | None = None
+        self,
+        row: UpdateRow,
+        commit: Commit,
+        *,
+        error: str | None = None,
     ) -> None:
         """Store all that a turn has collected. Then the messages `commit.outgoing` must be sent.
 
@@ -244,15 +248,14 @@ class Inbox(TraceStoringRepository):
         state = UpdateState.DONE
         if row.error is not None:
             state = UpdateState.SET_ASIDE
-        end = (
-            update(UpdateRow).where(_is_unchanged(row), IS_ANSWERED).values(state=state)
-        )
+        end = update(UpdateRow).where(_is_unchanged(row), IS_ANSWERED)
         delivery = await self.rows.prepare_delivery(trace)
+        now = self.now()
         async with self.sessions.begin() as session:
-            has_ended = await count_changed(session, end)
+            has_ended = await count_changed(session, end.values(state=state))
             if not has_ended:
                 raise TurnTaken
-            has_trace = await self.rows.save_delivery(session, delivery, self.now())
+            has_trace = await self.rows.save_delivery(session, delivery, now)
             if row.error is None:
                 await _delete_content(session, row.update_id, has_trace=has_trace)
 

@@ -21,7 +21,11 @@ IS_SENDING: Final = BroadcastRow.state == BroadcastState.SENDING
 BEGINS_MESSAGE: Final = OutboxRow.follows.is_(False)
 SKIPPED: Final = "skipped"
 """The error of a part that was not sent because an earlier part of its message failed."""
-NO_CONTENT: Final[dict[str, object]] = {"html": "", "buttons": [], "file": None}
+NO_CONTENT: Final[dict[str, object]] = {
+    "html": "",
+    "buttons": [],
+    "file": None,
+}
 """Replaces the content of a message that need not be sent any more."""
 
 

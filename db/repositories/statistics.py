@@ -33,6 +33,7 @@ class TurnStatistics:
     retried: int = 0
     cost_usd: float = 0.0
     median_seconds: float = 0.0
+    """Half of the turns took no longer."""
     slow_seconds: float = 0.0
     """95 % of the turns took no longer."""
     liked: int = 0
@@ -101,7 +102,8 @@ class StatisticsRepository(SqlRepository):
             durations_of_week.update(durations)
             statistics = await self._summarize(is_on_day, durations)
             by_day.append(statistics)
-        people = await self._count_people(_is_between(week.start, week.end))
+        is_in_week = _is_between(week.start, week.end)
+        people = await self._count_people(is_in_week)
         total = _add_up(by_day, people, durations_of_week)
         return WeekStatistics(week, tuple(by_day), total)
 
@@ -140,10 +142,11 @@ class StatisticsRepository(SqlRepository):
     async def _read_durations(self, is_on_day: Condition) -> Durations:
         """Return the number of turns of each duration, rounded to tenths of a second."""
         tenths = func.round(TurnRow.seconds * 10)
-        query = select(tenths, func.count()).where(is_on_day).group_by(tenths)
+        counts = select(tenths, func.count()).where(is_on_day)
+        rows = await self._rows(counts.group_by(tenths))
         durations: Durations = Counter()
-        for rounded, turns in await self._rows(query):
-            durations[int(rounded)] = turns
+        for rounded, turn_count in rows:
+            durations[int(rounded)] = turn_count
         return durations
 
     async def _count_people(self, is_in_week: Condition) -> int:

@@ -48,7 +48,10 @@ class TurnRepository(SqlRepository):
         return await self._newest(TurnRow.turn_id.in_(turn_ids))
 
     async def find_by_question(
-        self, chat_id: int, message_id: int, before_update: int
+        self,
+        chat_id: int,
+        message_id: int,
+        before_update: int,
     ) -> int | None:
         """Return the id of the newest turn that answered a user's message, or an edit of it.
 
@@ -72,8 +75,8 @@ class TurnRepository(SqlRepository):
 
     async def _newest(self, is_wanted: ColumnElement[bool]) -> TurnRow | None:
         """Return the newest turn that meets a condition, or None."""
-        newest = select(TurnRow).where(is_wanted).order_by(TurnRow.at.desc()).limit(1)
-        return await self._first_value(newest)
+        newest_first = select(TurnRow).where(is_wanted).order_by(TurnRow.at.desc())
+        return await self._first_value(newest_first.limit(1))
 
 
 async def export_turns(

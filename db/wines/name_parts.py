@@ -12,6 +12,11 @@ from numpy.typing import NDArray
 from rapidfuzz import process
 from rapidfuzz.distance import OSA
 
+Numbers = NDArray[np.int32]
+"""The numbers of texts."""
+NumberedWords = tuple[int, frozenset[str]]
+"""The words of a name or a producer, after the number of the wine."""
+
 GROUP_LETTERS: Final = 3
 MAX_CANDIDATES: Final = 400
 """How many texts are found at most: those that have the most groups in common."""
@@ -57,7 +62,7 @@ class SimilarTexts:
             for group in _letter_groups(text):
                 numbers_by_group[group].append(number)
         self._text_count = len(texts)
-        self._numbers_by_group: dict[str, NDArray[np.int32]] = {}
+        self._numbers_by_group: dict[str, Numbers] = {}
         for group, numbers in numbers_by_group.items():
             self._numbers_by_group[group] = np.array(numbers, np.int32)
 
@@ -67,7 +72,7 @@ class SimilarTexts:
         If there are too many, return those with the largest share.
         """
         groups = _letter_groups(text)
-        with_group: list[NDArray[np.int32]] = []
+        with_group: list[Numbers] = []
         for group in groups:
             numbers_of_group = self._numbers_by_group.get(group)
             if numbers_of_group is not None:
@@ -96,14 +101,15 @@ class MentionIndex:
     """
 
     def __init__(self) -> None:
-        self._sets: dict[str, list[tuple[int, frozenset[str]]]] = defaultdict(list)
+        self._sets: defaultdict[str, list[NumberedWords]] = defaultdict(list)
 
     def add(self, number: int, words: Collection[str]) -> None:
         """Add the words of a name or a producer. `number` is that of its wine."""
         if not words:
             return
         longest = max(words, key=len)
-        self._sets[longest].append((number, frozenset(words)))
+        numbered_words = (number, frozenset(words))
+        self._sets[longest].append(numbered_words)
 
     def count_words(self, words: Collection[str]) -> Counter[int]:
         """Return, by number, how many words there are in the sets that these words contain."""

@@ -36,7 +36,11 @@ ESTATE_WORDS: Final = frozenset(
     "chateau domaine weingut tenuta castello schloss quinta bodega bodegas cantina".split()
 )
 """Words before the name of an estate: "Château Margaux"."""
-MAX_EDITS: Final = ((12, 3), (8, 2), (4, 1))
+MAX_EDITS: Final = (
+    (12, 3),
+    (8, 2),
+    (4, 1),
+)
 """How many letters of a misspelt word may differ: 3 in a word of 12 letters or more, and so on."""
 MIN_EDITED_LETTERS: Final = 4
 MIN_COMMON_LETTERS: Final = 4

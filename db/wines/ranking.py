@@ -164,9 +164,10 @@ def find_best(
     point_keys = list(_point_keys(query, soft))
     other_keys = list(_other_keys(query, text_matches, like))
     seed = query.model_dump_json(exclude=UNSHUFFLED_FIELDS)
+    checksum = zlib.crc32(seed.encode())
     # Another query gives another factor, and so another shuffle. The factor has at most 30 bits, so
     # it is less than the prime, and it is odd, so it is never 0.
-    factor = (zlib.crc32(seed.encode()) >> 2) | 1
+    factor = (checksum >> 2) | 1
     candidates: list[Candidate] = []
     for first, points, entry in _find_front(entries, first_keys, point_keys):
         others = tuple([key(entry) for key in other_keys])
@@ -231,7 +232,9 @@ def _first_keys(query: WineQuery, matches: Container[int] | None) -> Iterator[Ke
 
 
 def _other_keys(
-    query: WineQuery, matches: Mapping[int, float] | None, like: Wine | None
+    query: WineQuery,
+    matches: Mapping[int, float] | None,
+    like: Wine | None,
 ) -> Iterator[Key]:
     """Yield the keys that order wines with the same points, the most important first."""
     if matches is not None:
@@ -442,7 +445,8 @@ def choose_varied(groups: Sequence[Sequence[Entry]], limit: int) -> list[Entry]:
     trait_counts: Counter[Trait] = Counter()
 
     def count_repeats(entry: Entry) -> tuple[int, ...]:
-        producer, place, band = [trait_counts[trait] for trait in _list_traits(entry)]
+        traits = _list_traits(entry)
+        producer, place, band = [trait_counts[trait] for trait in traits]
         # A wine without alcohol is rarely wanted, so it comes last among equals.
         is_alcohol_free = entry.wine.style is Style.ALCOHOL_FREE
         # Place and price band count the same. If their sums are equal, the band decides.

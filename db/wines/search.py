@@ -159,7 +159,9 @@ def _wines_of(entries: Iterable[Entry]) -> Wines:
 
 
 def _split_by_allergens(
-    found: Sequence[Entry], query: WineQuery, soft: Filters
+    found: Sequence[Entry],
+    query: WineQuery,
+    soft: Filters,
 ) -> Sequence[Sequence[Entry]]:
     """Return the wines in groups, those first that are known to lack the allergens to avoid.
 
