@@ -13,6 +13,7 @@ from agent.query_reading.request import is_clear_request
 from agent.safety.classifier import Guess, classify, load_weights
 from agent.safety.phrases import (
     asks_for_numbers,
+    declines_drinks,
     find_allergies,
     find_concerns,
     goes_on_with_emergency,
@@ -77,6 +78,7 @@ def read_safety_state(text: str, drinking_age: int = DRINKING_AGE) -> SafetyStat
         turn_concerns=certain,
         likely_concerns=likely,
         asks_for_numbers=asks_for_numbers(normalized),
+        declines_drinks=declines_drinks(normalized),
         goes_on_with_emergency=goes_on_with_emergency(normalized),
         allergies=frozenset(stated.allergy for stated in stated_allergies),
         own_allergies=frozenset(stated.allergy for stated in own_allergies),

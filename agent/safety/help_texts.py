@@ -108,6 +108,8 @@ class HelpTexts(StrictModel):
     dependence: HelpText
     dependence_question: HelpText
     """The question to a user with a dependence, before anything is listed."""
+    no_drinks: HelpText
+    """The reply to a user with a dependence who does not want to talk about drinks."""
     alcohol_free_only: HelpText
     """The text above later answers to a user with a dependence or in pregnancy."""
     under_age: HelpText
@@ -224,6 +226,10 @@ class Help:
             parts.append(_format_list(lines))
         parts.append(texts.dependence_question)
         return "\n\n".join(parts)
+
+    def get_promise(self, safety: SafetyState) -> str:
+        """Return the promise not to talk about drinks."""
+        return self._get_texts(safety).no_drinks
 
     def get_likely_line(self, safety: SafetyState) -> str:
         """Return the line below an answer to a message that may state a concern."""

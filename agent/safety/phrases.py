@@ -73,6 +73,11 @@ def asks_for_numbers(normalized: str) -> bool:
     return _load_phrases().number_pattern.search(normalized) is not None
 
 
+def declines_drinks(normalized: str) -> bool:
+    """Return whether the text says that the user does not want to talk about drinks."""
+    return _load_phrases().declining_pattern.search(normalized) is not None
+
+
 def goes_on_with_emergency(normalized: str) -> bool:
     """Return whether a text after a crisis says that the user is alone or has taken something."""
     return _load_phrases().emergency_pattern.search(normalized) is not None
@@ -115,6 +120,8 @@ class SafetyPhrases(StrictModel):
     """Praise of food or drink, which makes "I want to die" uncertain."""
     asks_for_numbers: tuple[str, ...] = ()
     """Questions for a number to call in need. "What number is this lot" must not match."""
+    declines_drinks: tuple[str, ...] = ()
+    """What users say who do not want to talk about drinks. It counts only after a dependence."""
     emergency_goes_on: tuple[str, ...] = ()
     """What users say when an emergency goes on. It counts only after a crisis."""
     concerns: Mapping[Concern, tuple[str, ...]] = {}
@@ -175,6 +182,11 @@ class _Phrases:
     def number_pattern(self) -> Pattern:
         """Return a pattern of questions for numbers to call, in all languages."""
         return self._make_pattern("asks_for_numbers")
+
+    @cached_property
+    def declining_pattern(self) -> Pattern:
+        """Return a pattern of what is said by users who do not want to talk about drinks."""
+        return self._make_pattern("declines_drinks")
 
     @cached_property
     def emergency_pattern(self) -> Pattern:

@@ -37,12 +37,19 @@ class SafetyAction(StrEnum):
     """Only the numbers to call are shown: the user asks for them, or writes on after a crisis."""
     QUESTION = "question"
     """Only help for dependence, and the question of what the user would like, are shown."""
+    NO_DRINKS = "no_drinks"
+    """Only a promise is shown: a user with a dependence does not want to talk about drinks."""
     REFUSAL = "refusal"
     """The look-up is refused, with the reason."""
 
 
 PRIVATE_ACTIONS: Final = frozenset(
-    {SafetyAction.CRISIS_HELP, SafetyAction.NUMBERS, SafetyAction.QUESTION}
+    {
+        SafetyAction.CRISIS_HELP,
+        SafetyAction.NUMBERS,
+        SafetyAction.QUESTION,
+        SafetyAction.NO_DRINKS,
+    }
 )
 """The actions with a reply that only the user may see.
 
@@ -67,6 +74,10 @@ def decide(
             return SafetyAction.NUMBERS
     if is_look_up and safety.forbids_look_ups:
         return SafetyAction.REFUSAL
-    if safety.new_concern == "dependence" and not asks_for_wine:
+    if asks_for_wine:
+        return SafetyAction.ANSWER
+    if safety.new_concern == "dependence":
         return SafetyAction.QUESTION
+    if safety.declines_drinks and "dependence" in safety.earlier_concerns:
+        return SafetyAction.NO_DRINKS
     return SafetyAction.ANSWER

@@ -32,6 +32,8 @@ class SafetyState:
     nothing."""
     asks_for_numbers: bool = False
     """Whether the message asks whom to call in an emergency."""
+    declines_drinks: bool = False
+    """Whether the message says that the user does not want to talk about drinks."""
     goes_on_with_emergency: bool = False
     """Whether the message speaks of an emergency after a crisis: that the user is alone, or has
     taken something."""

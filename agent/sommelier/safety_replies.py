@@ -14,6 +14,7 @@ def safety_reply(action: SafetyAction, safety: SafetyState, texts: Help) -> Repl
         SafetyAction.CRISIS_HELP: texts.write_crisis_help,
         SafetyAction.NUMBERS: texts.write_numbers,
         SafetyAction.QUESTION: texts.write_dependence_question,
+        SafetyAction.NO_DRINKS: texts.get_promise,
         SafetyAction.REFUSAL: texts.write_notice,
     }
     write_text = writers[action]

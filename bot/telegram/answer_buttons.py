@@ -10,6 +10,7 @@ So only a call that the user has seen can run.
 """
 
 import hashlib
+from collections.abc import Iterable
 from functools import partial
 from typing import Final
 
@@ -49,7 +50,7 @@ from bot.updates.joining import FOLLOW_UP
 
 # The prefixes of the data of buttons, with the form of the data:
 NEXT: Final = f"{FOLLOW_UP}:"
-"""Asks a follow-up question: `n:FOLLOW_UP`."""
+"""Asks a follow-up question, or answers the bot's: `n:FOLLOW_UP` or one of `DRINK_ANSWERS`."""
 UNDO: Final = "u:"
 """Undoes a change of the memory: `u:CHANGE_ID`."""
 REMEMBER: Final = "r:"
@@ -65,6 +66,11 @@ OPENED: Final = "o:"
 BOUGHT: Final = "ca:"
 """The prefix of the data of the button that adds bought bottles, `b:COUNT NAME`."""
 
+DRINK_ANSWERS: Final = ("alcohol_free", "no_drinks")
+"""The answers to the question that a user with a dependence is asked, by name.
+
+As for a follow-up, `next_…` is the label of a button, and `wish_…` the sentence that it sends.
+"""
 MISUNDERSTOOD: Final = "off"
 """Stands in the place of a concern if the user says that there is none."""
 NOT_DEPENDENT: Final = "sober"
@@ -95,6 +101,7 @@ def buttons_below(
     rows = [
         *_shop_buttons(reply, links),
         *_tool_buttons(reply),
+        *_drink_buttons(turn, reply),
         *_help_buttons(turn, reply),
         *_concern_button(reply),
         *_staff_button(turn, question, reply),
@@ -193,18 +200,33 @@ def _follow_up_buttons(question: Question, reply: Reply) -> ButtonRows:
         offered.remove(FollowUp.WHY)
     if all(wine.sweetness in DRY_STEPS for wine in wines):
         offered.remove(FollowUp.DRIER)
-    buttons = []
-    for follow_up in offered:
-        label = translate(f"next_{follow_up}")
-        buttons.append(Button(label, f"{NEXT}{follow_up}"))
-    return in_rows(buttons, 3)
+    return in_rows(_make_next_buttons(offered), 3)
+
+
+def _drink_buttons(turn: Turn, reply: Reply) -> ButtonRows:
+    """Return the buttons that answer the question asked after a dependence was stated.
+
+    In a group the reply does not ask it.
+    """
+    if turn.is_group or reply.safety_action is not SafetyAction.QUESTION:
+        return ()
+    return in_rows(_make_next_buttons(DRINK_ANSWERS), 1)
+
+
+def _make_next_buttons(names: Iterable[str]) -> list[Button]:
+    """Return a button for each of the names of follow-ups or answers."""
+    buttons: list[Button] = []
+    for name in names:
+        label = translate(f"next_{name}")
+        buttons.append(Button(label, f"{NEXT}{name}"))
+    return buttons
 
 
 async def _run_follow_up(update: Update, turn: ChatTurn) -> None:
-    """Answer the question of a button, if the stored conversation still has the answer above it."""
+    """Answer the sentence of a button, if the stored conversation still has the answer above it."""
     query = press_of(update)
     (name,) = split_data(query, 1)
-    is_known = name in BUTTONS
+    is_known = name in BUTTONS or name in DRINK_ANSWERS
     if not is_known or not await _is_in_history(query, turn):
         await acknowledge(query, translate("button_too_old"))
         return

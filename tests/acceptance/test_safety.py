@@ -136,6 +136,23 @@ async def test_nobody_is_taken_for_dependent_because_of_a_wine_and_can_take_it_b
     assert after.splitlines()[-3:] == before.splitlines()[-3:]
 
 
+async def test_buttons_answer_the_question_after_a_dependence(
+    bot_api: BotApi, environment: dict[str, str]
+) -> None:
+    bot_api.app_languages[ADA] = "de"
+    async with running_here(bot_api, environment):
+        await said(bot_api, "Ich trinke zu viel", ADA)
+        await press(bot_api, "Lieber nicht über Getränke", ADA)
+        await bot_api.wait_for_message(2, chat_id=ADA)
+        promise = bot_api.sent(ADA)[-1]
+        assert promise.startswith("Gut, dann sprechen wir nicht über Getränke.")
+        assert await said(bot_api, "lieber nicht über Getränke", ADA) == promise
+        await said(bot_api, "Mist, ich hatte einen Rückfall", BOB)
+        await press(bot_api, "Alkoholfreies", BOB)
+        await bot_api.wait_for_message(2, chat_id=BOB)
+    assert "Alkoholfreier Wein" in bot_api.sent(BOB)[-1]
+
+
 async def test_an_age_in_words_and_a_pregnancy_in_brazil_are_heard(
     bot_api: BotApi, environment: dict[str, str]
 ) -> None:

@@ -7,7 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from agent.i18n import set_app_language, set_language, use_language
+from agent.i18n import (
+    set_app_language,
+    set_language,
+    translate_into,
+    use_language,
+)
 from agent.safety.classifier import LABELS, Guess, classify, load_weights
 from agent.safety.concerns import (
     LIKELY_FROM,
@@ -20,6 +25,7 @@ from agent.safety.policy import SafetyAction, decide
 from agent.safety.state import CONCERNS, SafetyState
 from agent.safety.words import MAX_READ_CHARS, normalize_message
 
+SPOKEN_LANGUAGES = ("en", "de", "fr", "es", "it", "nl", "pt")
 EVALS = Path(__file__).parent.parent / "evals"
 
 
@@ -274,6 +280,17 @@ def test_without_a_crisis_only_a_question_for_numbers_leads_to_them() -> None:
         assert decide(safety, asks_for_wine=False) is SafetyAction.ANSWER
     safety = read_safety_state("welche Nummer kann ich anrufen?")
     assert decide(safety, asks_for_wine=False) is SafetyAction.NUMBERS
+
+
+@pytest.mark.parametrize("language", SPOKEN_LANGUAGES)
+@pytest.mark.parametrize("name", ["next_no_drinks", "wish_no_drinks"])
+def test_words_of_a_button_end_the_talk_about_drinks_after_a_dependence(
+    language: str, name: str
+) -> None:
+    safety = read_safety_state(translate_into(language, name))
+    assert decide(safety, asks_for_wine=False) is SafetyAction.ANSWER
+    dependent = safety.with_stored_names(["dependence"])
+    assert decide(dependent, asks_for_wine=False) is SafetyAction.NO_DRINKS
 
 
 def test_an_admin_replaces_texts_and_help_lines(tmp_path: Path) -> None:
