@@ -129,17 +129,19 @@ def select_view(
         query = CellarQuery.model_validate({"readiness": name})
         return search_cellar(all_items, query)
 
-    def has_style(indexed: IndexedItem) -> bool:
-        return indexed.item.wine.get("style") == name
-
-    def is_from_region(indexed: IndexedItem) -> bool:
-        return get_region(indexed.item) == name.removeprefix(REGION_SIGN)
-
-    if name in set(Style):
-        return list(filter(has_style, all_items))
-    if name.startswith(REGION_SIGN):
-        return list(filter(is_from_region, all_items))
-    return all_items
+    is_style = name in set(Style)
+    is_region = name.startswith(REGION_SIGN)
+    if not is_style and not is_region:
+        return all_items
+    region = name.removeprefix(REGION_SIGN)
+    selected = []
+    for indexed in all_items:
+        item = indexed.item
+        if is_style and item.wine.get("style") == name:
+            selected.append(indexed)
+        if is_region and get_region(item) == region:
+            selected.append(indexed)
+    return selected
 
 
 def format_page(listed: Sequence[IndexedItem], page: int, year: int) -> str:

@@ -56,7 +56,12 @@ MIN_LABELLED_SHARE: Final = 0.09
 PAPER: Final = "#f7f2e8"
 INK: Final = "#2a1f24"
 FAINT_INK: Final = "#6b5d60"
-STATE_COLOURS: Final = {"ready": "#3d7a4e", "late": "#d0742c", "young": "#9db8d1"}
+STATE_COLOURS: Final = {
+    "ready": "#3d7a4e",
+    "late": "#d0742c",
+    "young": "#9db8d1",
+}
+"""The colours of the states, the lowest bars of a column first."""
 STYLE_COLOURS: Final = {
     "red": "#7b1e3a",
     "white": "#d9bd5a",
@@ -112,8 +117,9 @@ def describe_picture(items: Sequence[CellarItem], year: int) -> CellarPicture:
         name = clip(to_one_line(region), MAX_NAME_CHARS)
         region_bars.append(_make_bar(name, count, REGION_COLOUR))
     years = range(year, year + SHOWN_YEARS)
+    title = translate("cellar_all", count=total)
     return CellarPicture(
-        title=translate("cellar_all", count=total).rstrip("."),
+        title=title.rstrip("."),
         years_title=translate("cellar_picture_years"),
         years=tuple(years),
         states=_count_states(in_stock, years),
@@ -130,10 +136,12 @@ def _make_bar(name: str, count: int, colour: str = "") -> Bar:
 
 def _add_rest(bars: Sequence[Bar], total: int) -> tuple[Bar, ...]:
     """Return bars, and a line for all other bottles."""
-    rest = total - sum(bar.count for bar in bars)
-    if not rest:
+    shown = sum(bar.count for bar in bars)
+    if shown == total:
         return tuple(bars)
-    return *bars, _make_bar(translate("cellar_picture_other"), rest)
+    name = translate("cellar_picture_other")
+    rest = _make_bar(name, total - shown)
+    return *bars, rest
 
 
 def _count_states(
@@ -151,7 +159,10 @@ def _count_states(
     states: list[tuple[Bar, ...]] = []
     for state, colour in STATE_COLOURS.items():
         name = translate(f"cellar_picture_{state}")
-        bars = [_make_bar(name, counts[state, year], colour) for year in years]
+        bars = []
+        for year in years:
+            count = counts[state, year]
+            bars.append(_make_bar(name, count, colour))
         states.append(tuple(bars))
     return tuple(states)
 
@@ -161,7 +172,9 @@ def draw(picture: CellarPicture) -> bytes:
     """Return a picture as PNG. This takes about half a second, so call it in a thread."""
     from matplotlib.figure import Figure  # noqa: PLC0415 - slow
 
-    rows = max(len(picture.styles), len(picture.regions))
+    style_count = len(picture.styles)
+    region_count = len(picture.regions)
+    rows = max(style_count, region_count)
     bars_height = rows * BAR_STEP
     height = BARS_TOP + BARS_GAP + bars_height + MARGIN
     figure = Figure((WIDTH, height), DOTS_PER_INCH, facecolor=PAPER)

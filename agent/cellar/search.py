@@ -148,9 +148,13 @@ def find_drinks(drinks: Sequence[Drink], text: str) -> list[Drink]:
     # item has one. The year does not matter, because it only decides on readiness.
     by_key = {}
     for drink in drinks:
-        item = CellarItem(key=drink.key, wine=drink.wine, count=1)
-        by_key[drink.key] = item
-    indexed_items = index_cellar(list(by_key.values()), year=0)
+        by_key[drink.key] = CellarItem(
+            key=drink.key,
+            wine=drink.wine,
+            count=1,
+        )
+    items = list(by_key.values())
+    indexed_items = index_cellar(items, year=0)
     words = normalize(text).split()
     named = select_named(indexed_items, words)
     named_keys = {indexed.item.key for indexed in named}
@@ -253,8 +257,8 @@ def _count_points(item: CellarItem, pairing: Pairing, foods: Sequence[str]) -> i
     """Return how well a wine suits a pairing and the foods for which it was chosen."""
     wine: Mapping[str, Any] = item.wine
     points = 0
-    own_foods = set(wine.get("foods", ()))
-    if own_foods.intersection(foods):
+    foods_of_wine = wine.get("foods", ())
+    if not set(foods).isdisjoint(foods_of_wine):
         points += FOOD_POINTS
     for taste, field in FIELDS_BY_TASTE.items():
         good_values = pairing.get(taste, ())

@@ -26,9 +26,10 @@ LABELS: Final = (
 The first six are concerns. `health` is an illness without a concern of its own, `none` is no
 concern, and `other` is a concern of another person than the user.
 """
-CHAR_SIZES: Final = (3, 4, 5)
+Sizes = tuple[int, ...]
+CHAR_SIZES: Final[Sizes] = (3, 4, 5)
 """The sizes of the n-grams of characters."""
-WORD_SIZES: Final = (1, 2)
+WORD_SIZES: Final[Sizes] = (1, 2)
 """The sizes of the n-grams of words."""
 BITS: Final = 15
 BUCKETS: Final = 1 << BITS
@@ -141,10 +142,12 @@ def classify(normalized: str, weights: Weights) -> Guess:
     scores = sums * weights.factors + weights.intercepts
     shares = _softmax(scores)
     highest_shares = shares.max(axis=0).tolist()
-    probabilities = dict(zip(LABELS, highest_shares, strict=True))
     best_windows = shares.argmax(axis=0)
+    probabilities: dict[str, float] = {}
     windows: dict[str, str] = {}
-    for label, window in zip(LABELS, best_windows, strict=True):
+    for column, label in enumerate(LABELS):
+        probabilities[label] = highest_shares[column]
+        window = best_windows[column]
         start = char_firsts[window]
         end = char_ends[window] + 1  # with the space after its last word
         windows[label] = normalized[start:end]
@@ -154,8 +157,10 @@ def classify(normalized: str, weights: Weights) -> Guess:
 def _softmax(scores: Any) -> Any:
     """Return each row of scores as probabilities. Their sum is 1."""
     # The exponential of a large score would be infinite, so the largest score becomes 0.
-    exponentials = np.exp(scores - scores.max(axis=1, keepdims=True))
-    return exponentials / exponentials.sum(axis=1, keepdims=True)
+    largest = scores.max(axis=1, keepdims=True)
+    exponentials = np.exp(scores - largest)
+    sums = exponentials.sum(axis=1, keepdims=True)
+    return exponentials / sums
 
 
 def find_n_grams(normalized: str) -> NGrams:
@@ -174,8 +179,9 @@ def find_n_grams(normalized: str) -> NGrams:
     hashes = sums * _INVERSE_POWERS[word_starts]
     word_hashes = hashes[:-1]  # no word follows the last space
     chars = _hash_n_grams(codes, CHAR_SIZES)[:-1]  # none begins with the last space
+    words = _hash_n_grams(word_hashes, WORD_SIZES)
     # The buckets of words come after those of characters.
-    words = _hash_n_grams(word_hashes, WORD_SIZES) + np.uint32(BUCKETS)
+    words += np.uint32(BUCKETS)
     return NGrams(chars, words, word_starts)
 
 
@@ -194,7 +200,7 @@ def load_weights() -> Weights:
         return Weights(**file)
 
 
-def _hash_n_grams(units: Integers, sizes: tuple[int, ...]) -> Integers:
+def _hash_n_grams(units: Integers, sizes: Sizes) -> Integers:
     """Return the bucket of each n-gram of characters or of words, given as integers.
 
     The result has a row for each unit at which an n-gram begins, and a column for each size. Zeros
@@ -246,7 +252,7 @@ class _WeightedNGram(NamedTuple):
 
 
 def _find_largest(
-    weights: Any, buckets: Integers, sizes: tuple[int, ...], count: int
+    weights: Any, buckets: Integers, sizes: Sizes, count: int
 ) -> list[_WeightedNGram]:
     """Return the `count` n-grams of each size with the largest weights.
 

@@ -46,6 +46,8 @@ def _require_lines_placeholder(text: str) -> str:
     return text
 
 
+RawTexts = dict[str, Any]
+"""The content of a `help.toml`, before it is validated."""
 HelpText = Annotated[
     str,
     StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_HELP_CHARS),
@@ -157,11 +159,11 @@ def read_help_texts(file: Path | None = None) -> HelpCatalogue:
     )
 
 
-def _read_languages() -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
+def _read_languages() -> tuple[dict[str, RawTexts], dict[str, str]]:
     """Return the texts by language ("pt", "pt-BR"), and the only sentence of other languages."""
-    texts: dict[str, dict[str, Any]] = {}
+    texts: dict[str, RawTexts] = {}
     international: dict[str, str] = {}
-    files = read_language_files(dict[str, Any], TEXTS_FILE)
+    files = read_language_files(RawTexts, TEXTS_FILE)
     for language, content in files.items():
         if INTERNATIONAL in content:
             international[language] = content[INTERNATIONAL]
@@ -321,7 +323,8 @@ def _format_list(lines: Iterable[str]) -> str:
 def _select_lines(language: str, lines: Sequence[HelpLine]) -> Sequence[HelpLine]:
     """Return the lines that answer in a language such as "pt-BR", or all lines if none does."""
     spoken, _, _ = language.partition("-")
-    if not any(line.language == spoken for line in lines):
+    languages = {line.language for line in lines}
+    if spoken not in languages:
         return lines
     return [line for line in lines if line.language in {spoken, ""}]
 

@@ -70,7 +70,8 @@ def find_allergies(normalized: str) -> Iterator[StatedAllergy]:
 
 def asks_for_numbers(normalized: str) -> bool:
     """Return whether the text asks whom to call in an emergency."""
-    return _load_phrases().number_pattern.search(normalized) is not None
+    question = _load_phrases().number_pattern.search(normalized)
+    return question is not None
 
 
 def declines_drinks(normalized: str) -> bool:
@@ -80,7 +81,8 @@ def declines_drinks(normalized: str) -> bool:
 
 def goes_on_with_emergency(normalized: str) -> bool:
     """Return whether a text after a crisis says that the user is alone or has taken something."""
-    return _load_phrases().emergency_pattern.search(normalized) is not None
+    statement = _load_phrases().emergency_pattern.search(normalized)
+    return statement is not None
 
 
 def _is_minor(match: Match, drinking_age: int) -> bool:
@@ -89,7 +91,8 @@ def _is_minor(match: Match, drinking_age: int) -> bool:
     for word in match[0].split():
         if word.isdecimal() and len(word) <= MAX_AGE_DIGITS:
             ages.append(int(word))
-    for words, age in _load_phrases().ages.items():
+    ages_by_words = _load_phrases().ages
+    for words, age in ages_by_words.items():
         if f" {words} " in match[0]:
             ages.append(age)
     if not ages:
