@@ -291,19 +291,20 @@ def _list_queries_in(language: str, category: str, wish: str, place: str) -> lis
 
 
 def _find_local_language(place: str, own_language: str) -> str:
-    """Return a language in which to search in the country that the name of a place mentions.
+    """Return the language in which people search in the country that a name of a place mentions.
 
-    It is English if there are no phrases in the languages of the country. If people there speak
-    the user's language, or if no country is mentioned, it is that language.
+    Return the user's own language if it is spoken there, or if no country is mentioned. Return
+    English if there are no phrases in the languages of the country.
     """
     countries = read_request(place, own_language).values("countries")
     if len(countries) != 1:
         return own_language
-    code = _load_country_codes().get(countries[0], "")
-    spoken = get_official_languages(code, de_facto=True)
-    if not spoken or own_language in spoken:
+    [country] = countries
+    code = _load_country_codes().get(country, "")
+    spoken_languages = get_official_languages(code, de_facto=True)
+    if not spoken_languages or own_language in spoken_languages:
         return own_language
-    for language in spoken:
+    for language in spoken_languages:
         entry = load_languages().get(language)
         if entry is not None and entry.place_searches:
             return language
@@ -319,13 +320,18 @@ def _load_country_codes() -> Mapping[str, str]:
 
 
 def _mix_queries(own: Sequence[str], local: Sequence[str], place: str) -> list[str]:
-    """Return half of the user's own queries, and then local ones that are no duplicates."""
+    """Return half of the user's own queries, and then local ones that are no duplicates.
+
+    If there are too few of these, the other own queries follow.
+    """
     half = QUERY_COUNT // 2
     mixed = list(own[:half])
-    for query in [*local, *own[half:]]:
+    candidates = [*local, *own[half:]]
+    for query in candidates:
         if len(mixed) == QUERY_COUNT:
             break
-        if not find_duplicates([*mixed, query], place):
+        has_duplicates = bool(find_duplicates([*mixed, query], place))
+        if not has_duplicates:
             mixed.append(query)
     return mixed
 

@@ -41,6 +41,7 @@ BEFORE: Final = rf"(^|\\[nrt]|[^{WORD_CHARS}])"
 r"""What stands before a word: the beginning, a line end or tab as JSON escapes it ("\n"), or a
 character that is no part of a word."""
 BEFORE_NUMBER: Final = rf"(^|\\[nrt]|[^{WORD_CHARS}_.,/-])"
+"""The same before a number, which must not be the end of an id, a path or a longer number."""
 BEHIND: Final = rf"($|[^{WORD_CHARS}])"
 WORD: Final = pattern(r"[\w'’-]+")
 DIGIT_RUN: Final = pattern(r"\d+")
