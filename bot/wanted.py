@@ -15,7 +15,7 @@ from agent.language import stem
 from agent.text import clip, split_words, to_one_line
 from agent.turn import Lack
 from db.repositories.unmet import DISLIKED, UnmetWish
-from db.wines.telling_words import ignored_words
+from db.wines.telling_words import list_ignored_words
 
 REASONS: Final[Mapping[str, str]] = {
     Lack.WINES: "no wine meets it",
@@ -103,7 +103,7 @@ def _find_subject_words(text: str) -> dict[str, str]:
     """Return the words of a text that say what it is about, by their stems."""
     words: dict[str, str] = {}
     for word in split_words(text):
-        if len(word) == 1 or word.isdecimal() or word in ignored_words():
+        if len(word) == 1 or word.isdecimal() or word in list_ignored_words():
             continue
         words.setdefault(stem(word), word)
     return words

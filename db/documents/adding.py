@@ -9,7 +9,7 @@ from typing import Final
 
 from agent.files import Unreadable, parse_in_process
 from agent.text import strip_unstorable
-from db.documents.reading import Document, content_hash, read_bytes, read_document
+from db.documents.reading import Document, hash_content, read_bytes, read_document
 from db.documents.store import (
     STARTER_PREFIX,
     SaveResult,
@@ -62,7 +62,7 @@ async def add_documents(
         show_progress(f"{number} of {len(files)} files read")
         try:
             data = await asyncio.to_thread(read_bytes, file)
-            if content_hash(data) == stored_hashes.get(path):
+            if hash_content(data) == stored_hashes.get(path):
                 report.unchanged.append(path)
                 continue
             document = await parse_in_process(

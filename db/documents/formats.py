@@ -108,10 +108,10 @@ def read_markdown(data: bytes) -> Content:
         if title_field:
             quoted_title = title_field[1].strip()
             title = quoted_title.strip("\"'")
-    return Content(markdown_blocks(text), title, note)
+    return Content(read_markdown_blocks(text), title, note)
 
 
-def markdown_blocks(source: str) -> list[Block]:
+def read_markdown_blocks(source: str) -> list[Block]:
     """Return the headings and paragraphs of a Markdown text, without markup.
 
     A list or a table is one block, in which each item or row has its own line.
@@ -225,7 +225,7 @@ def _html_blocks(tree: Any) -> list[Block]:
     if not markdown:
         # trafilatura found no main content, so all text of the page is taken.
         return [Block(all_text)]
-    return markdown_blocks(markdown)
+    return read_markdown_blocks(markdown)
 
 
 def _wrap_in_article(body: Any) -> None:

@@ -44,7 +44,7 @@ class Document:
     """A warning for the operator, such as "has 3 damaged places". It is usually empty."""
 
 
-def content_hash(data: bytes) -> str:
+def hash_content(data: bytes) -> str:
     """Return a hash of the content and of INDEX_VERSION."""
     return hashlib.sha256(b"%d:%b" % (INDEX_VERSION, data)).hexdigest()
 
@@ -102,7 +102,7 @@ def read_document(data: bytes, path: str) -> Document:
         path=path,
         title=_join_lines(title) or _title_of(path),
         kind=kind,
-        hash=content_hash(data),
+        hash=hash_content(data),
         size=len(data),
         sections=tuple(sections),
         note=content.note,

@@ -45,12 +45,12 @@ def make_entry(number: int, wine: Wine) -> Entry:
         grapes=tuple(find_canonical_name("grapes", grape) for grape in wine.grapes),
         origin=f" {normalize(wine.region)} | {normalize(wine.appellation)} ",
         name=f" {normalize(wine.name)} ",
-        text=f" {searched_text(wine)} ",
+        text=f" {join_searched_fields(wine)} ",
         shuffle=zlib.crc32(wine.id.encode()),
     )
 
 
-def searched_text(wine: Wine) -> str:
+def join_searched_fields(wine: Wine) -> str:
     """Return the words that a text search matches, including synonyms of the grapes."""
     words = [
         wine.field_text(name)

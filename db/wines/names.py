@@ -21,14 +21,14 @@ from db.wines.name_parts import MentionIndex, SimilarTexts, SpellingIndex
 from db.wines.telling_words import (
     GENERIC_WORDS,
     MIN_TELLING_LETTERS,
-    known_words,
+    list_grape_words,
     list_identifying_words,
-    split_grapes,
-    split_name,
-    split_places,
-    telling_words,
+    list_known_words,
+    list_name_words,
+    list_place_words,
+    select_telling_words,
 )
-from db.wines.years import full_year
+from db.wines.years import complete_year
 
 YEARS: Final = range(1900, 2101)
 SHORT_YEAR_DIGITS: Final = 2
@@ -104,16 +104,16 @@ class NameIndex:
         """Add a wine under the words of its name, its producer, its origin and its grapes."""
         wine = entry.wine
         number = entry.number
-        name_words = split_name(wine)
-        name_and_place_words = [*name_words, *split_places(wine)]
-        all_words = [*name_and_place_words, *split_grapes(wine)]
+        name_words = list_name_words(wine)
+        name_and_place_words = [*name_words, *list_place_words(wine)]
+        all_words = [*name_and_place_words, *list_grape_words(wine)]
         unique_words = list(dict.fromkeys(all_words))
         _add_words(self._by_name, name_words, number)
         _add_words(self._by_place, name_and_place_words, number)
         _add_words(self._by_any, unique_words, number)
         self._numbers_by_vintage[wine.vintage].add(number)
 
-        telling = telling_words(unique_words)
+        telling = select_telling_words(unique_words)
         self._telling_texts.append(" ".join(telling))
         self._squeezed.append("".join(telling))
 
@@ -174,7 +174,7 @@ class NameIndex:
         close to the only wine with the word "Tignanello".
         """
         words, _ = self._split_name(name)
-        telling = telling_words(words)
+        telling = select_telling_words(words)
         closest = self._find_sharing_word(telling)
         squeezed = "".join(telling)
         candidates: dict[int, str] = {}
@@ -219,7 +219,7 @@ class NameIndex:
             elif int(word) in YEARS:
                 years.append(int(word))
             elif len(word) == SHORT_YEAR_DIGITS and word not in self._by_any:
-                years.append(full_year(int(word)))
+                years.append(complete_year(int(word)))
             else:
                 words.append(word)
         unique_words = list(dict.fromkeys(words))
@@ -231,7 +231,7 @@ class NameIndex:
         Common words are ignored at first. Then they choose among the wines that were found. "Weil
         Riesling" is the Riesling of Robert Weil, though "weil" means "because" in German.
         """
-        telling = telling_words(words)
+        telling = select_telling_words(words)
         found = self._find_words(telling)
         if not found:
             found = self._find_squeezed(telling)
@@ -335,7 +335,7 @@ class NameIndex:
         """
         if len(word) < MIN_EDITED_LETTERS or not word.isalpha():
             return set()
-        if word in known_words():
+        if word in list_known_words():
             return set()
         distances = self._spellings.find(word, max_edits)
         nearest = min(distances.values(), default=0)

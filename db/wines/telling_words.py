@@ -22,12 +22,12 @@ MIN_TELLING_LETTERS: Final = 5
 """A name is only looked for by a word of so many letters: shorter ones are in many texts."""
 
 
-def split_name(wine: Wine) -> list[str]:
+def list_name_words(wine: Wine) -> list[str]:
     """Return the words of the producer and of the name of a wine."""
     return split_words(f"{wine.producer} {wine.name}")
 
 
-def split_places(wine: Wine) -> list[str]:
+def list_place_words(wine: Wine) -> list[str]:
     """Return the words of the places of a wine, and of the synonyms of its regions."""
     names = [wine.appellation, wine.region, wine.country]
     names += list_synonyms("regions", wine.appellation)
@@ -35,7 +35,7 @@ def split_places(wine: Wine) -> list[str]:
     return split_words(" ".join(names))
 
 
-def split_grapes(wine: Wine) -> list[str]:
+def list_grape_words(wine: Wine) -> list[str]:
     """Return the words of the grapes of a wine, and of their synonyms."""
     names: list[str] = []
     for grape in wine.grapes:
@@ -49,19 +49,19 @@ def list_identifying_words(text: str) -> frozenset[str]:
     Return none for a name such as "Chardonnay", which many wines have. Another name has at least
     one long word that is not of a grape or a region.
     """
-    words = frozenset(telling_words(split_words(text)))
-    for word in words - known_words():
+    words = frozenset(select_telling_words(split_words(text)))
+    for word in words - list_known_words():
         if len(word) >= MIN_TELLING_LETTERS:
             return words
     return frozenset()
 
 
-def telling_words(words: Iterable[str]) -> list[str]:
+def select_telling_words(words: Iterable[str]) -> list[str]:
     """Return the words that tell wines apart.
 
     Common words and single letters, such as the first of "l'Opus", do not.
     """
-    ignored = ignored_words()
+    ignored = list_ignored_words()
     telling: list[str] = []
     for word in words:
         is_letter = len(word) == 1 and not word.isdecimal()
@@ -71,7 +71,7 @@ def telling_words(words: Iterable[str]) -> list[str]:
 
 
 @cache
-def known_words() -> frozenset[str]:
+def list_known_words() -> frozenset[str]:
     """Return the words of the names of grapes and regions. They are taken as spelt rightly."""
     names = [
         *list_known_names("grapes"),
@@ -82,6 +82,6 @@ def known_words() -> frozenset[str]:
 
 
 @cache
-def ignored_words() -> frozenset[str]:
+def list_ignored_words() -> frozenset[str]:
     """Return the words that do not tell a wine from others, in all languages."""
     return GENERIC_WORDS | all_common_words() | stop_words()

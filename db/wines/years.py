@@ -16,7 +16,7 @@ def is_year(text: str, oldest: int = OLDEST_VINTAGE) -> bool:
     return oldest <= int(text) <= this_year
 
 
-def full_year(last_digits: int) -> int:
+def complete_year(last_digits: int) -> int:
     """Return the last year that ends with two digits: 2009 for 09, and 1998 for 98."""
     this_year = datetime.now(UTC).year
     century = this_year - this_year % 100

@@ -17,7 +17,7 @@ from agent.sommelier.wine import Wine, wine_fields
 from agent.text import pattern
 from agent.turn import CellarItem
 from db.tables import decode
-from db.wines.lists.columns import filled_cells, match_columns
+from db.wines.lists.columns import match_columns, select_filled
 from db.wines.lists.listed import OfferCells
 from db.wines.lists.packing import USUAL_SIZES, read_packing
 from db.wines.lists.problems import CatalogueFileError, Problem
@@ -148,7 +148,7 @@ def _is_cellar(table: Table, columns: Sequence[str]) -> bool:
         return False
     names: list[str] = []
     for row in table.rows[:MAX_READ_NAMES]:
-        cells = filled_cells(columns, row.cells)
+        cells = select_filled(columns, row.cells)
         producer = cells.get("producer", "")
         name = cells.get("name", "")
         if name:
@@ -167,7 +167,7 @@ def _read_distinct(
     seen_barcodes: set[str] = set()
     seen_rows: set[tuple[str, ...]] = set()
     for row in rows:
-        cells = filled_cells(columns, row.cells)
+        cells = select_filled(columns, row.cells)
         barcode = cells.get("barcode")
         if barcode:
             if barcode in seen_barcodes:

@@ -38,7 +38,7 @@ def _column_names() -> dict[str, frozenset[str]]:
 
 
 @lru_cache(CACHED_TITLES)
-def possible_fields(title: str) -> tuple[str, ...]:
+def list_possible_fields(title: str) -> tuple[str, ...]:
     """Return the fields that a column of this name may hold."""
     name = normalize(title)
     ignored = load_words()["ignored"]["words"]
@@ -55,7 +55,7 @@ def count_known_titles(titles: Iterable[str]) -> int:
     """Return how many different fields and offers the names of columns stand for."""
     known: set[str] = set()
     for title in titles:
-        fields = possible_fields(title)
+        fields = list_possible_fields(title)
         if fields:
             known.add(fields[0])
         elif _is_offer(title):
@@ -93,7 +93,7 @@ def match_columns(
         best_score = 0.0
         for index, title in enumerate(titles):
             is_taken = bool(column_fields[index])
-            if is_taken or field not in possible_fields(title):
+            if is_taken or field not in list_possible_fields(title):
                 continue
             score = NAMED_LIKE_FIELD
             if normalize(title) != normalize(field):
@@ -130,7 +130,7 @@ def sample_column(rows: Rows, column: int) -> list[str]:
     return filled
 
 
-def filled_cells(columns: Iterable[str], cells: Iterable[str]) -> dict[str, str]:
+def select_filled(columns: Iterable[str], cells: Iterable[str]) -> dict[str, str]:
     """Return the filled cells of a row by field. `columns` has the field of each column."""
     filled: dict[str, str] = {}
     # A row may have more or fewer cells than the header.

@@ -19,7 +19,7 @@ from db.wines.lists.problems import CUT_OFF, CatalogueFileError, Problem
 from db.wines.lists.profiles.pages import READ_BY_MODEL
 from db.wines.lists.profiles.plain import read_plain
 from db.wines.lists.profiles.shopify import read_shopify
-from db.wines.lists.profiles.shops import is_export_of, shop_profiles
+from db.wines.lists.profiles.shops import is_export_of, load_shop_profiles
 from db.wines.lists.profiles.woocommerce import read_woocommerce
 from db.wines.lists.rows import check_listed, find_problems
 from db.wines.lists.suggest import suggest_fields
@@ -277,7 +277,7 @@ def _tells_currency(reading: Reading) -> bool:
 def _read_profile(tables: Sequence[Table]) -> Reading:
     """Return what the profile of the program that made the file finds in it."""
     for program, read in SHOP_READERS.items():
-        profile = shop_profiles()[program]
+        profile = load_shop_profiles()[program]
         for table in tables:
             if is_export_of(table, profile):
                 return read(table)

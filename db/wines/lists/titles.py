@@ -8,7 +8,7 @@ from agent.text import Match, pattern
 from db.wines.lists.derive import find_facts, starts_with_fact
 from db.wines.lists.packing import strip_packing
 from db.wines.lists.words import load_words
-from db.wines.years import YEAR_DIGITS, full_year, is_year
+from db.wines.years import YEAR_DIGITS, complete_year, is_year
 
 OLDEST_IN_TITLE: Final = 1900
 """An earlier year in a title is when the producer was founded: "Weingut seit 1795"."""
@@ -106,7 +106,7 @@ def _to_year(text: str) -> str:
             return text
         return ""
     digits_behind_apostrophe = text[1:]
-    year = full_year(int(digits_behind_apostrophe))
+    year = complete_year(int(digits_behind_apostrophe))
     return str(year)
 
 

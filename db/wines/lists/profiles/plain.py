@@ -14,9 +14,9 @@ from db.wines.lists.cells import ABSENT, find_currency, is_number
 from db.wines.lists.columns import (
     Rows,
     drop_empty,
-    filled_cells,
     match_columns,
     sample_column,
+    select_filled,
 )
 from db.wines.lists.derive import find_facts
 from db.wines.lists.listed import NO_LIST, LeftOut, ListedWine, OfferCells, Reading
@@ -277,7 +277,7 @@ def _list_wine(row: Row, columns: Columns, clues: Sequence[str]) -> ListedWine:
     fields = list(columns.fields)
     for index in columns.offers:
         fields[index] = ""
-    cells = filled_cells(fields, row.cells)
+    cells = select_filled(fields, row.cells)
     size = cells.pop("size", "")
     more_of_name = cells.pop(MORE_OF_NAME, "")
     offers = _read_offers(row, columns, cells, size)

@@ -9,24 +9,24 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from db.wines.lists.cells import read_count
-from db.wines.lists.columns import drop_empty, possible_fields
+from db.wines.lists.columns import drop_empty, list_possible_fields
 from db.wines.lists.listed import LeftOut, ListedWine, OfferCells, Reading
 from db.wines.lists.packing import Packing, read_packing
 from db.wines.lists.profiles.shops import (
     ShopWine,
-    fact_field,
     find_columns,
+    find_fact_field,
     find_metafields,
     find_reason_not_wine,
     find_shop_vendor,
     html_to_text,
     list_vintages,
+    load_shop_profiles,
     make_note,
     make_offer,
     name_columns,
     read_cells,
     read_facts,
-    shop_profiles,
     split_facts,
 )
 from db.wines.lists.tables import Table
@@ -90,7 +90,7 @@ class Product:
 
 def read_shopify(table: Table) -> Reading:
     """Return the wines of an export, and the products that are not wines for sale."""
-    columns = find_columns(table, shop_profiles()["shopify"])
+    columns = find_columns(table, load_shop_profiles()["shopify"])
     metafields = find_metafields(table)
     products = _group_rows(table, columns, metafields)
     vendors = [product.cells.get("vendor", "") for product in products.values()]
@@ -208,7 +208,7 @@ def _list_options(variant: Cells, product: Cells) -> Iterator[tuple[str, str]]:
 def _find_vintage(variant: Cells, product: Cells) -> str:
     """Return the vintage that an option of a variant names, or ""."""
     for name, value in _list_options(variant, product):
-        if "vintage" in possible_fields(name):
+        if "vintage" in list_possible_fields(name):
             _, vintage = take_vintage(value)
             return vintage
     return ""
@@ -222,7 +222,7 @@ def _make_offer(
     `packing` is what the product says. What an option of the variant says counts more.
     """
     for name, value in _list_options(variant, product.cells):
-        if fact_field(name) != "vintage":
+        if find_fact_field(name) != "vintage":
             packing = read_packing(value) or packing
     stock = variant.get("stock", "")
     count = read_count(stock) or 0

@@ -15,7 +15,7 @@ from agent.language import truncate_at_boundary
 from agent.sommelier.vocabulary import OfferKind, normalize
 from agent.tables import StrictModel, read_toml
 from agent.text import pattern
-from db.wines.lists.columns import drop_empty, possible_fields
+from db.wines.lists.columns import drop_empty, list_possible_fields
 from db.wines.lists.derive import find_facts
 from db.wines.lists.listed import ListedWine, OfferCells
 from db.wines.lists.packing import Packing
@@ -114,7 +114,7 @@ class ShopProfile(StrictModel):
 
 
 @cache
-def shop_profiles() -> Mapping[str, ShopProfile]:
+def load_shop_profiles() -> Mapping[str, ShopProfile]:
     """Return the profiles of shop programs by the names of the programs."""
     file = Path(__file__).with_name("profiles.toml")
     return read_toml(dict[str, ShopProfile], file)
@@ -178,14 +178,14 @@ def find_metafields(table: Table) -> dict[int, str]:
         full_name = metafield[1] or metafield[2]
         # The name of "wine.grape" is "grape".
         _, _, name = full_name.rpartition(".")
-        if fact_field(name):
+        if find_fact_field(name):
             found[index] = name
     return found
 
 
-def fact_field(name: str) -> str:
+def find_fact_field(name: str) -> str:
     """Return the field for which a name such as "Rebsorte" stands, or ""."""
-    for field in possible_fields(name):
+    for field in list_possible_fields(name):
         if field in NAMED_FACTS:
             return field
     return ""
@@ -198,7 +198,7 @@ def read_facts(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
     """
     facts: dict[str, str] = {}
     for name, value in pairs:
-        field = fact_field(name)
+        field = find_fact_field(name)
         if field and value:
             facts.setdefault(field, value)
     return facts
@@ -211,7 +211,7 @@ def split_facts(text: str) -> tuple[dict[str, str], str]:
     for line in text.splitlines():
         name, colon, value = line.partition(":")
         is_short = len(name) <= MAX_LABEL_CHARS and len(value) <= MAX_FACT_CHARS
-        if colon and is_short and fact_field(name):
+        if colon and is_short and find_fact_field(name):
             facts.append((name, value.strip()))
         else:
             prose.append(line)

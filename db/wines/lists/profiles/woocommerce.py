@@ -16,17 +16,17 @@ from db.wines.lists.listed import LeftOut, ListedWine, OfferCells, Reading
 from db.wines.lists.packing import Packing, read_packing
 from db.wines.lists.profiles.shops import (
     ShopWine,
-    fact_field,
     find_columns,
+    find_fact_field,
     find_reason_not_wine,
     html_to_text,
     list_vintages,
+    load_shop_profiles,
     make_note,
     make_offer,
     name_columns,
     read_cells,
     read_facts,
-    shop_profiles,
     split_facts,
 )
 from db.wines.lists.tables import Table
@@ -91,7 +91,7 @@ class Product:
 
 def read_woocommerce(table: Table) -> Reading:
     """Return the wines of an export, and the products that are not wines for sale."""
-    columns = find_columns(table, shop_profiles()["woocommerce"])
+    columns = find_columns(table, load_shop_profiles()["woocommerce"])
     attribute_columns = _find_attributes(table)
     products: list[Product] = []
     for row in table.rows:
@@ -219,7 +219,7 @@ def _list_offers(
     for variation in product.variations:
         own_packing = packing
         for name, value in variation.attributes:
-            if fact_field(name) != "vintage":
+            if find_fact_field(name) != "vintage":
                 own_packing = read_packing(value) or own_packing
         vintage = _find_vintage(variation)
         offer = _make_offer(variation, own_packing)
@@ -238,7 +238,7 @@ def _own_attributes(product: Product) -> Attributes:
     for name, value in product.attributes:
         if "|" not in value:
             single.append((name, value))
-        elif fact_field(name) not in ("size", "vintage"):
+        elif find_fact_field(name) not in ("size", "vintage"):
             several.append((name, value))
     return single + several
 
@@ -246,7 +246,7 @@ def _own_attributes(product: Product) -> Attributes:
 def _find_vintage(variation: Product) -> str:
     """Return the vintage that an attribute of a variation names, or ""."""
     for name, value in variation.attributes:
-        if fact_field(name) == "vintage":
+        if find_fact_field(name) == "vintage":
             _, vintage = take_vintage(value)
             return vintage
     return ""
