@@ -3,7 +3,7 @@
 Most concerns are stored for a limited time.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Final
@@ -52,7 +52,10 @@ class SafetyService:
     help: Help = field(default_factory=Help)
     memory: MemoryRepository | None = None
     lines_shown: dict[int, datetime] = field(default_factory=dict)
-    """When each user was last shown the line about a likely concern, by the user's id."""
+    """When each user was last shown the line about a likely concern, by the user's id.
+
+    The line is a sentence below an answer that offers help.
+    """
 
     async def find_state(
         self,
@@ -110,6 +113,7 @@ class SafetyService:
             if is_private:
                 bottles = await memory.list_bottles(user_id)
             if bottles:
+                # Only the tools of a cellar, which one without bottles does not need, read drinks.
                 drinks = await memory.list_drinks(user_id)
             return Person(
                 _with_facts(state, known_facts),
@@ -133,7 +137,8 @@ class SafetyService:
         """Return the reply of a turn, as the safety rules allow it.
 
         Usually `make_reply` makes the reply. If the rules show help or refuse a look-up instead, no
-        model is asked. If a look-up reveals a new concern, its reply gets a note. The commit of the
+        model is asked. If the message of a look-up states a new concern, the reply gets a note. The
+        commit of the
         turn stores the allergies that the message states.
         """
         state = person.safety
@@ -150,7 +155,7 @@ class SafetyService:
         reply = replace(
             reply,
             notes=notes,
-            changes=(*reply.changes, *_new_allergies(person)),
+            changes=(*reply.changes, *_store_new_allergies(person)),
             stored_concerns=state.turn_concerns - state.earlier_concerns,
         )
         reply = self._with_line(reply, turn, state)
@@ -163,11 +168,12 @@ class SafetyService:
         return reply
 
     def _with_line(self, reply: Reply, turn: Turn, state: SafetyState) -> Reply:
-        """Add the line about a concern to a reply.
+        """Add the line about a concern to a reply, after a crisis or for a likely concern.
 
         In a group, where other people read it, none is added. The line about a concern that is only
         likely is not added again too soon.
         """
+        # A question over HTTP belongs to no chat.
         has_conversation = turn.chat_id != 0
         if turn.is_group or not has_conversation:
             return reply
@@ -207,7 +213,7 @@ class SafetyService:
         user_id: int,
         concerns: Collection[Concern] = RETRACTABLE_CONCERNS,
     ) -> SaveConcerns:
-        """Return the change by which those of these concerns that are stored expire now."""
+        """Return the change that lets the stored ones of these concerns expire now."""
         stored = await self._load_concerns(chat_id, user_id)
         retracted = stored & frozenset(concerns)
         expiry = dict.fromkeys(retracted, datetime.now(UTC))
@@ -215,7 +221,7 @@ class SafetyService:
 
     def forget(self, chat_id: int, user_id: int) -> ForgetConcerns:
         """Return the change that deletes a user's concerns in a chat, except the permanent ones."""
-        return ForgetConcerns(user_id, chat_id, kept=PERMANENT_CONCERNS)
+        return ForgetConcerns(user_id=user_id, chat_id=chat_id, kept=PERMANENT_CONCERNS)
 
     async def _load_concerns(self, chat_id: int, user_id: int) -> frozenset[str]:
         """Return the names of the stored concerns, or none if they cannot be read."""
@@ -243,10 +249,11 @@ def _with_facts(state: SafetyState, facts: Sequence[Fact]) -> SafetyState:
     return state.with_stored_names(names)
 
 
-def _new_allergies(person: Person) -> Iterator[Change]:
-    """Yield the change that stores the allergies of the message that are not stored yet, if any."""
+def _store_new_allergies(person: Person) -> tuple[Change, ...]:
+    """Return a change that stores the allergies of the message, or none if all are stored."""
     stored = {fact.value for fact in person.facts if fact.kind == "allergy"}
     new = person.safety.own_allergies - stored
-    if new and person.user_id:
-        facts = [Fact("allergy", name) for name in sorted(new)]
-        yield Change(user_id=person.user_id, added_facts=tuple(facts))
+    if not new or not person.user_id:
+        return ()
+    facts = [Fact("allergy", name) for name in sorted(new)]
+    return (Change(user_id=person.user_id, added_facts=tuple(facts)),)

@@ -31,10 +31,9 @@ def upgrade() -> None:
         change = "was up to date"
     else:
         change = f"upgraded from {previous or 'none'}"
-    note = ""
+    typer.echo(f"The database is at {revision}; it {change}.")
     if revision != newest_revision():
-        note = ", of a later release that this one can use"
-    typer.echo(f"The database is at {revision}{note}; it {change}.")
+        typer.echo("That is the schema of a later release, which this release can use.")
 
 
 async def _upgrade(settings: Settings) -> tuple[str | None, str | None]:
@@ -59,7 +58,8 @@ def backup(
         back_up(database, file)
     except BackupError as error:
         fail(str(error))
-    typer.echo(f"{database} is copied to {file}: it holds all that users wrote.")
+    typer.echo(f"{database} is copied to {file}.")
+    typer.echo("Keep this file safe: all that users wrote is in it.")
 
 
 @app.command("restore")

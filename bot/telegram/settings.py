@@ -38,9 +38,9 @@ from bot.turn import TurnFilter
 from db.repositories.people import NEWS
 
 PREFIX: Final = "s:"
-"""The prefix of the data of the buttons of /settings, `s:SETTING:VALUE`.
+"""The prefix of the callback data of the buttons of /settings, `s:SETTING:VALUE`.
 
-Their presses have a queue of their own, so that they need not wait for an answer (see `lane_of`).
+Their presses have a queue of their own, so that they are handled while a model still answers.
 """
 ALOUD: Final = "aloud"
 """The setting that has answers to voice messages read aloud."""
@@ -50,11 +50,11 @@ TRACES: Final = "traces"
 """The setting of what traces hold: the "words" that a user writes, or only "numbers"."""
 
 STOP_NEWS: Final = "nw:off"
-"""The data of the button below a broadcast."""
-DELETE_DATA: Final = ":forget"
-"""The data of the button of /forget that deletes all data of the user."""
-KEEP_DATA: Final = ":keep"
-"""The data of the button of /forget that deletes nothing."""
+"""The callback data of the button below a broadcast."""
+FORGET: Final = ":forget"
+"""The callback data of the button of /forget that deletes all that is stored of the user."""
+KEEP: Final = ":keep"
+"""The callback data of the button of /forget that deletes nothing."""
 OWN_HOSTS: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 """The names of the machine that runs the bot."""
 EXPORT_FILE_NAME: Final = "sommelier.json"
@@ -85,7 +85,7 @@ def settings_handlers(privacy: Privacy) -> list[AnyHandler]:
         on_command("privacy", partial(_show_privacy, privacy)),
         on_command("export", _export),
         on_command("forget", _ask_to_forget),
-        on_press(f"(?:{DELETE_DATA}|{KEEP_DATA})$", partial(_forget_or_keep, privacy)),
+        on_press(f"(?:{FORGET}|{KEEP})$", partial(_forget_or_keep, privacy)),
     ]
 
 
@@ -209,8 +209,8 @@ async def _export(update: Update, turn: ChatTurn) -> None:
 async def _ask_to_forget(update: Update, turn: ChatTurn) -> None:
     """Answer /forget: ask the user to confirm that all their data be deleted."""
     buttons = (
-        Button(translate("forget_yes_button"), DELETE_DATA),
-        Button(translate("forget_no_button"), KEEP_DATA),
+        Button(translate("forget_yes_button"), FORGET),
+        Button(translate("forget_no_button"), KEEP),
     )
     turn.reply(translate("forget_sure"), (buttons,))
 
@@ -220,10 +220,10 @@ async def _forget_or_keep(privacy: Privacy, update: Update, turn: ChatTurn) -> N
     query = press_of(update)
     await acknowledge(query)
     turn.replace_buttons(query.message, ())
-    if query.data != DELETE_DATA:
+    if query.data != FORGET:
         turn.reply(translate("forget_kept"))
         return
-    # What turns that still run would store is dropped: to finish them would waste money.
+    # The other turns of the user would store nothing any more, and only cost money.
     own_turns = TurnFilter(user_id=turn.user_id)
     await turn.services.runner.running.stop_everywhere(own_turns)
     await end_before_forgetting(turn)
