@@ -1,6 +1,6 @@
 """Read the list of a user's own bottles, as cellar programs export it."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Final
@@ -18,7 +18,7 @@ from agent.text import pattern
 from agent.turn import CellarItem
 from db.tables import decode
 from db.wines.lists.columns import match_columns, select_filled
-from db.wines.lists.listed import OfferCells
+from db.wines.lists.listed import Cells, NamedColumn, OfferCells
 from db.wines.lists.packing import USUAL_SIZES, read_packing
 from db.wines.lists.problems import CatalogueFileError, Problem
 from db.wines.lists.recognition import MAX_READ_NAMES, lists_wines
@@ -64,7 +64,7 @@ class CellarFile:
 
     items: list[CellarItem] = field(default_factory=list)
     unread_count: int = 0
-    columns: list[tuple[str, str]] = field(default_factory=list)
+    columns: list[NamedColumn] = field(default_factory=list)
 
 
 def read_cellar(data: bytes) -> CellarFile:
@@ -208,7 +208,7 @@ def _add(item: CellarItem, items: dict[str, CellarItem]) -> None:
     )
 
 
-def _to_bottles(row: Mapping[str, str]) -> CellarItem:
+def _to_bottles(row: Cells) -> CellarItem:
     """Return the bottles of a row.
 
     Missing and unreadable cells are guessed from the wine's name.
@@ -229,7 +229,7 @@ def _to_bottles(row: Mapping[str, str]) -> CellarItem:
     )
 
 
-def _to_wine(row: Mapping[str, str]) -> Wine:
+def _to_wine(row: Cells) -> Wine:
     """Return the wine of a row. It has a producer and a country only if the row has them."""
     cells = dict(row)
     title, vintage = take_vintage(row["name"])
@@ -267,7 +267,7 @@ _is_readable = lru_cache(MAX_CACHED_CELLS)(is_readable)
 _guess_wine = lru_cache(MAX_CACHED_CELLS)(guess_wine)
 
 
-def _read_price(row: Mapping[str, str]) -> str:
+def _read_price(row: Cells) -> str:
     """Return the cell of a price, or "" for 0: CellarTracker writes that for an unknown price."""
     price = row.get("price", "")
     digits = [character for character in price if character.isdecimal()]
@@ -276,7 +276,7 @@ def _read_price(row: Mapping[str, str]) -> str:
     return price
 
 
-def _read_size(row: Mapping[str, str]) -> int | None:
+def _read_size(row: Cells) -> int | None:
     """Return the size of a bottle in millilitres, or None if it is unknown or the usual one."""
     packing = read_packing(row.get("size", ""))
     if packing is None:
@@ -289,7 +289,7 @@ def _read_size(row: Mapping[str, str]) -> int | None:
     return size
 
 
-def _read_place(row: Mapping[str, str]) -> str:
+def _read_place(row: Cells) -> str:
     """Return where the bottles lie, from the cells of the location and the bin."""
     parts: list[str] = []
     for column in ("location", "bin"):
@@ -307,7 +307,7 @@ def _read_number(cell: str) -> int | None:
     return None
 
 
-def _read_window(row: Mapping[str, str]) -> tuple[int | None, int | None]:
+def _read_window(row: Cells) -> tuple[int | None, int | None]:
     """Return the years of a drinking window, from two columns, or from one: "2022 - 2035"."""
     first = _read_year(row.get("drink_from", ""))
     last = _read_year(row.get("drink_until", ""))

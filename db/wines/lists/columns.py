@@ -1,11 +1,12 @@
 """Find the field that each column of a list holds, by its name and its cells."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cache, lru_cache
 from typing import Final
 
 from agent.sommelier.vocabulary import normalize
 from agent.sommelier.wine import wine_fields
+from db.wines.lists.listed import Cells
 from db.wines.lists.packing import read_packing
 from db.wines.lists.words import load_words
 
@@ -140,6 +141,6 @@ def select_filled(columns: Iterable[str], cells: Iterable[str]) -> dict[str, str
     return filled
 
 
-def drop_empty(cells: Mapping[str, str]) -> dict[str, str]:
+def drop_empty(cells: Cells) -> dict[str, str]:
     """Return the cells that are not empty."""
     return {field: cell for field, cell in cells.items() if cell}

@@ -14,6 +14,7 @@ from agent.query_reading.tokens import strip_plural
 from agent.sommelier.vocabulary import Style, list_known_names, list_synonyms, normalize
 from agent.tables import StrictModel, read_toml
 from db.wines.lists.cells import read_country, read_style
+from db.wines.lists.listed import Cells
 from db.wines.lists.words import load_words
 
 MAX_WORDS: Final = 6
@@ -62,11 +63,11 @@ class NameFact:
 class Completed:
     """The cells of a listed wine, with those that were derived. `derived` names the latter."""
 
-    cells: Mapping[str, str]
+    cells: Cells
     derived: tuple[str, ...]
 
 
-def complete(cells: Mapping[str, str], clues: Sequence[str]) -> Completed:
+def complete(cells: Cells, clues: Sequence[str]) -> Completed:
     """Return the cells with those that are missing and can be derived.
 
     These are the style, the colour, the sweetness, the grapes and the places.
@@ -151,7 +152,7 @@ def _is_region(place: WinePlace) -> bool:
 
 
 def _derive_place(
-    known: Mapping[str, str],
+    known: Cells,
     countries: Sequence[str],
     place: WinePlace | None,
 ) -> dict[str, str]:
@@ -170,7 +171,7 @@ def _derive_place(
 
 
 def _find_grapes(
-    known: Mapping[str, str],
+    known: Cells,
     named: Sequence[str],
     place: WinePlace | None,
 ) -> Sequence[str]:
@@ -187,7 +188,7 @@ def _find_grapes(
 
 def _find_style(
     clues: Sequence[str],
-    cells: Mapping[str, str],
+    cells: Cells,
     place: WinePlace | None,
     grapes: Sequence[str],
 ) -> str:

@@ -14,7 +14,7 @@ from agent.sommelier.vocabulary import Currency, normalize
 from agent.sommelier.wine import Wine
 from db.wines.lists.cells import find_currency, read_cell
 from db.wines.lists.derive import complete
-from db.wines.lists.listed import NO_LIST, LeftOut, Reading
+from db.wines.lists.listed import NO_LIST, Cells, LeftOut, NamedColumn, Reading
 from db.wines.lists.problems import CUT_OFF, CatalogueFileError, Problem
 from db.wines.lists.profiles.pages import READ_BY_MODEL
 from db.wines.lists.profiles.plain import read_plain
@@ -44,8 +44,7 @@ FieldsById = dict[str, tuple[str, ...]]
 class CatalogueFile:
     """The wines of a file, what was left out of it, and the problems of its other rows.
 
-    `profile` is the program that made the file, `read_as` the encoding or "a workbook". `columns`
-    pairs the name of each column with the field as which it was read, "" if it is unused. `derived`
+    `profile` is the program that made the file, `read_as` the encoding or "a workbook". `derived`
     has, by the id of a wine, the fields that were guessed because the file does not state them.
     `filled_in` has those that a model filled in. `suggestions` has the fields that unused columns
     look like. `source` is a name that all versions of the list share.
@@ -53,7 +52,7 @@ class CatalogueFile:
 
     wines: tuple[Wine, ...]
     problems: tuple[Problem, ...] = ()
-    columns: tuple[tuple[str, str], ...] = ()
+    columns: tuple[NamedColumn, ...] = ()
     read_as: str = ""
     source: str = ""
     profile: str = ""
@@ -75,9 +74,7 @@ class CatalogueFile:
         fields = [field for _, field in self.columns]
         return "allergens" in fields
 
-    def with_cells_of_model(
-        self, cells_by_id: Mapping[str, Mapping[str, str]]
-    ) -> "CatalogueFile":
+    def with_cells_of_model(self, cells_by_id: Mapping[str, Cells]) -> "CatalogueFile":
         """Return the file with the facts that a model has filled in.
 
         `cells_by_id` has them as the cells of a list, by the ids of the wines.

@@ -7,6 +7,11 @@ from typing import Final
 from agent.sommelier.vocabulary import OfferKind
 from db.wines.lists.problems import Problem
 
+Cells = Mapping[str, str]
+"""The cells of a row by the fields as which they are read."""
+NamedColumn = tuple[str, str]
+"""The name of a column, and the field as which it is read, or "" if it is unused."""
+
 NO_LIST: Final = "a sheet without a list of wines"
 """Why a sheet of a workbook is left out."""
 
@@ -39,7 +44,7 @@ class ListedWine:
     """
 
     line: int
-    cells: Mapping[str, str]
+    cells: Cells
     offers: tuple[OfferCells, ...] = (OfferCells(),)
     clues: tuple[str, ...] = ()
     derived: tuple[str, ...] = ()
@@ -57,15 +62,11 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """What a profile found in a file.
-
-    `columns` pairs the name of each column with the field as which it is read, or with "" if it is
-    not used. `headings` are the headings between the wines.
-    """
+    """What a profile found in a file. `headings` are the headings between the wines."""
 
     profile: str
     listed: tuple[ListedWine, ...]
     left_out: tuple[LeftOut, ...] = ()
     problems: tuple[Problem, ...] = ()
-    columns: tuple[tuple[str, str], ...] = ()
+    columns: tuple[NamedColumn, ...] = ()
     headings: tuple[str, ...] = ()

@@ -1,7 +1,7 @@
 """Check the cells of a listed wine, and say what is wrong with them."""
 
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any, Final
 
@@ -27,7 +27,7 @@ from db.wines.lists.cells import (
     read_number,
     read_stock,
 )
-from db.wines.lists.listed import ListedWine, OfferCells
+from db.wines.lists.listed import Cells, ListedWine, OfferCells
 from db.wines.lists.problems import Problem
 from db.wines.lists.words import load_words
 from db.wines.years import OLDEST_VINTAGE, is_year
@@ -102,7 +102,7 @@ class ListRow(Wine):
         return values
 
 
-def make_id(cells: Mapping[str, str]) -> str:
+def make_id(cells: Cells) -> str:
     """Return an id made of producer, name and vintage, such as `trimbach-riesling-2021`.
 
     An id has only Latin letters. If the title has others, the id contains its checksum, too.
@@ -130,7 +130,7 @@ def make_id(cells: Mapping[str, str]) -> str:
 
 def check_listed(
     listed: ListedWine,
-    cells: Mapping[str, str],
+    cells: Cells,
     currency: Currency | None,
 ) -> Wine:
     """Return the wine of a row. `cells` are its cells, with what was derived.
@@ -145,7 +145,7 @@ def check_listed(
 
 
 def parse_cells(
-    cells: Mapping[str, str],
+    cells: Cells,
     offers: Sequence[OfferFields],
 ) -> Wine:
     """Return the wine of a row. `cells` are by field, `offers` are its offers as already read.

@@ -6,6 +6,7 @@ from typing import Final
 from db.wines.lists.cells import find_currency, is_number
 from db.wines.lists.columns import sample_column
 from db.wines.lists.derive import find_facts
+from db.wines.lists.listed import NamedColumn
 from db.wines.lists.packing import read_packing
 from db.wines.lists.tables import Table
 from db.wines.lists.titles import OLDEST_IN_TITLE
@@ -59,12 +60,9 @@ FIELD_TESTS: Final[dict[str, Callable[[str], bool]]] = {
 
 
 def suggest_fields(
-    tables: Sequence[Table], columns: Sequence[tuple[str, str]]
+    tables: Sequence[Table], columns: Sequence[NamedColumn]
 ) -> dict[str, str]:
-    """Return the fields that unused columns look like, by the names of the columns.
-
-    `columns` pairs each column's name with its field, "" for an unused column.
-    """
+    """Return the fields that unused columns look like, by the names of the columns."""
     used_fields: set[str] = set()
     unused_titles: set[str] = set()
     for title, field in columns:

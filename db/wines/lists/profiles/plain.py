@@ -19,7 +19,15 @@ from db.wines.lists.columns import (
     select_filled,
 )
 from db.wines.lists.derive import find_facts
-from db.wines.lists.listed import NO_LIST, LeftOut, ListedWine, OfferCells, Reading
+from db.wines.lists.listed import (
+    NO_LIST,
+    Cells,
+    LeftOut,
+    ListedWine,
+    NamedColumn,
+    OfferCells,
+    Reading,
+)
 from db.wines.lists.packing import LITRES, SIZE, Packing, read_packing
 from db.wines.lists.problems import CatalogueFileError, Problem
 from db.wines.lists.rows import is_readable, make_id
@@ -56,7 +64,7 @@ def read_plain(tables: Sequence[Table]) -> Reading:
     """
     listed: list[ListedWine] = []
     problems: list[Problem] = []
-    columns_read_as: list[tuple[str, str]] = []
+    columns_read_as: list[NamedColumn] = []
     headings: list[str] = []
     left_out: list[LeftOut] = []
     for table in tables:
@@ -185,7 +193,7 @@ def _names_only_packing(title: str) -> bool:
     return any(kind in names for names in words["kinds"].values())
 
 
-def _name_columns(table: Table, columns: Columns) -> Iterator[tuple[str, str]]:
+def _name_columns(table: Table, columns: Columns) -> Iterator[NamedColumn]:
     """Yield the name of each column, with what it is read as."""
     for index, title in enumerate(table.titles):
         packing = columns.offers.get(index)
@@ -306,7 +314,7 @@ def _list_wine(row: Row, columns: Columns, clues: Sequence[str]) -> ListedWine:
 def _read_offers(
     row: Row,
     columns: Columns,
-    cells: Mapping[str, str],
+    cells: Cells,
     size: str,
 ) -> Iterator[OfferCells]:
     """Yield the offers of a wine: those of columns with their prices, or else one.

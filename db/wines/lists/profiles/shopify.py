@@ -10,9 +10,10 @@ from typing import Final
 
 from db.wines.lists.cells import read_count
 from db.wines.lists.columns import drop_empty, list_possible_fields
-from db.wines.lists.listed import LeftOut, ListedWine, OfferCells, Reading
+from db.wines.lists.listed import Cells, LeftOut, ListedWine, OfferCells, Reading
 from db.wines.lists.packing import Packing, read_packing
 from db.wines.lists.profiles.shops import (
+    NamedValue,
     ShopWine,
     find_columns,
     find_fact_field,
@@ -46,7 +47,7 @@ OPTIONS: Final = (
     ("option2_name", "option2_value"),
     ("option3_name", "option3_value"),
 )
-Cells = Mapping[str, str]
+"""The fields of the columns with the name and the value of each option."""
 
 
 class Product:
@@ -186,7 +187,7 @@ def _list_offers(
 
 def _read_tags(tags: Sequence[str]) -> dict[str, str]:
     """Return the facts in tags like "Region: Mosel"."""
-    pairs: list[tuple[str, str]] = []
+    pairs: list[NamedValue] = []
     for tag in tags:
         name, _, value = tag.partition(":")
         if value:
@@ -194,7 +195,7 @@ def _read_tags(tags: Sequence[str]) -> dict[str, str]:
     return read_facts(pairs)
 
 
-def _list_options(variant: Cells, product: Cells) -> Iterator[tuple[str, str]]:
+def _list_options(variant: Cells, product: Cells) -> Iterator[NamedValue]:
     """Yield the options of a variant, each as a name and a value.
 
     Only the first row of a product, whose cells are `product`, has the names.

@@ -17,10 +17,13 @@ from agent.tables import StrictModel, read_toml
 from agent.text import pattern
 from db.wines.lists.columns import drop_empty, list_possible_fields
 from db.wines.lists.derive import find_facts
-from db.wines.lists.listed import ListedWine, OfferCells
+from db.wines.lists.listed import Cells, ListedWine, NamedColumn, OfferCells
 from db.wines.lists.packing import Packing
 from db.wines.lists.tables import Row, Table
 from db.wines.lists.words import load_words
+
+NamedValue = tuple[str, str]
+"""A fact as a shop writes it, by its name and its value: ("Rebsorte", "Riesling")."""
 
 MAX_NOTE_CHARS: Final = 600
 MAX_LABEL_CHARS: Final = 40
@@ -59,7 +62,7 @@ class ShopWine:
 
     line: int
     id: str
-    cells: Mapping[str, str]
+    cells: Cells
     offers: Mapping[str, Sequence[OfferCells]]
     clues: Sequence[str]
     derived: tuple[str, ...]
@@ -155,7 +158,7 @@ def read_cells(row: Row, columns: Mapping[str, int]) -> dict[str, str]:
 
 def name_columns(
     table: Table, columns: Mapping[str, int], named: Iterable[int]
-) -> tuple[tuple[str, str], ...]:
+) -> tuple[NamedColumn, ...]:
     """Return the name of each column, with what it is read as.
 
     `named` are the indices of columns that are read by their own names, such as metafields.
@@ -191,7 +194,7 @@ def find_fact_field(name: str) -> str:
     return ""
 
 
-def read_facts(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
+def read_facts(pairs: Iterable[NamedValue]) -> dict[str, str]:
     """Return the facts in pairs of a name and a value, by field.
 
     If a field has several values, the first one counts.
@@ -206,7 +209,7 @@ def read_facts(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
 
 def split_facts(text: str) -> tuple[dict[str, str], str]:
     """Return the facts in lines like "Rebsorte: Riesling", and the other lines as prose."""
-    facts: list[tuple[str, str]] = []
+    facts: list[NamedValue] = []
     prose: list[str] = []
     for line in text.splitlines():
         name, colon, value = line.partition(":")

@@ -5,16 +5,17 @@ parent, by the article number or as `id:42`. It is an offer of the wine, or a vi
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime
 from itertools import chain
 from typing import Final
 
 from agent.text import pattern
 from db.wines.lists.cells import read_count, translate_word
-from db.wines.lists.listed import LeftOut, ListedWine, OfferCells, Reading
+from db.wines.lists.listed import Cells, LeftOut, ListedWine, OfferCells, Reading
 from db.wines.lists.packing import Packing, read_packing
 from db.wines.lists.profiles.shops import (
+    NamedValue,
     ShopWine,
     find_columns,
     find_fact_field,
@@ -40,9 +41,8 @@ ATTRIBUTE_VALUE: Final = pattern(
 ISO_DATE: Final = pattern(r"\A(\d{4})-(\d{2})-(\d{2})")
 UNPUBLISHED: Final = {"0": "private", "-1": "a draft"}
 """Why a product is left out whose column "published" has one of these values."""
-Cells = Mapping[str, str]
-Attributes = Sequence[tuple[str, str]]
-"""The attributes of a product, each as its name and its value."""
+Attributes = Sequence[NamedValue]
+"""The attributes of a product."""
 
 
 class Product:
@@ -136,9 +136,9 @@ def _find_attributes(table: Table) -> list[tuple[int, int]]:
 
 def _read_attributes(
     cells: Sequence[str], columns: Sequence[tuple[int, int]]
-) -> list[tuple[str, str]]:
+) -> list[NamedValue]:
     """Return the names and values of the attributes that a row has."""
-    attributes: list[tuple[str, str]] = []
+    attributes: list[NamedValue] = []
     for name_index, value_index in columns:
         if max(name_index, value_index) >= len(cells):
             continue
@@ -233,8 +233,8 @@ def _own_attributes(product: Product) -> Attributes:
     The sizes and vintages of a product with variations are left out: an attribute has all of them,
     as in "0,75 l | 1,5 l".
     """
-    single: list[tuple[str, str]] = []
-    several: list[tuple[str, str]] = []
+    single: list[NamedValue] = []
+    several: list[NamedValue] = []
     for name, value in product.attributes:
         if "|" not in value:
             single.append((name, value))
