@@ -33,7 +33,11 @@ def back_up(database: Path, target: Path) -> None:
         raise BackupError(f"{database} cannot be copied to {target}: {error}") from None
 
 
-def restore(backup: Path, database: Path, now: datetime) -> Path | None:
+def restore(
+    backup: Path,
+    database: Path,
+    now: datetime,
+) -> Path | None:
     """Put a backup in the place of a database that no program uses.
 
     Return the file that keeps the replaced database, or None if there was none.

@@ -89,7 +89,10 @@ class DailyBudgets(SqlRepository):
             return await self.reserve_in(session, turn_id, user_id)
 
     async def reserve_in(
-        self, session: AsyncSession, turn_id: int, user_id: int
+        self,
+        session: AsyncSession,
+        turn_id: int,
+        user_id: int,
     ) -> RemainingBudget:
         """Reserve what a turn may use, and return what was left before it.
 

@@ -51,7 +51,11 @@ def _insert_new(dialect: str, model: Model) -> sa.Insert:
 
 
 @cache
-def _upsert(dialect: str, model: Model, columns: tuple[str, ...]) -> sa.Insert:
+def _upsert(
+    dialect: str,
+    model: Model,
+    columns: tuple[str, ...],
+) -> sa.Insert:
     """Return the statement of `upsert` for rows in which these columns are set."""
     statement = _insert(dialect, model)
     keys = model.__table__.primary_key.columns.keys()

@@ -141,7 +141,10 @@ class TraceRows:
         return PreparedDelivery(trace.trace_id, columns)
 
     async def save_delivery(
-        self, session: AsyncSession, prepared: PreparedDelivery | None, now: datetime
+        self,
+        session: AsyncSession,
+        prepared: PreparedDelivery | None,
+        now: datetime,
     ) -> bool:
         """Add to a stored trace how its messages were sent, and let it be exported.
 
@@ -174,7 +177,10 @@ class TraceRows:
         return True
 
     async def save(
-        self, session: AsyncSession, prepared: PreparedTrace | None, due_at: datetime
+        self,
+        session: AsyncSession,
+        prepared: PreparedTrace | None,
+        due_at: datetime,
     ) -> None:
         """Store a trace and its scores, or replace the stored ones.
 
@@ -189,7 +195,10 @@ class TraceRows:
         await upsert(session, *prepared.scores)
 
     async def save_verdict(
-        self, session: AsyncSession, turn: TurnRow, now: datetime
+        self,
+        session: AsyncSession,
+        turn: TurnRow,
+        now: datetime,
     ) -> None:
         """Store the feedback on a turn as scores of its trace.
 
@@ -258,7 +267,9 @@ class TraceRows:
 
 
 async def _read_scores_of_name(
-    session: AsyncSession, turn: TurnRow, name: str
+    session: AsyncSession,
+    turn: TurnRow,
+    name: str,
 ) -> Sequence[ScoreRow]:
     """Return the scores of a turn with this name.
 
@@ -276,7 +287,12 @@ async def _read_scores_of_name(
     return found.all()
 
 
-def _make_score_row(turn: TurnRow, name: str, *, taken_back_count: int) -> ScoreRow:
+def _make_score_row(
+    turn: TurnRow,
+    name: str,
+    *,
+    taken_back_count: int,
+) -> ScoreRow:
     """Return the row of a new score of a turn.
 
     Its id differs from the ids of the scores of this name that were taken back before.

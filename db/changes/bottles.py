@@ -13,7 +13,9 @@ from db.models import BottleRow
 
 
 async def change_bottles(
-    session: AsyncSession, change: Change, now: datetime
+    session: AsyncSession,
+    change: Change,
+    now: datetime,
 ) -> Change:
     """Change the bottles, and return the change as it was made, with what it has overwritten.
 
@@ -65,7 +67,11 @@ def _time_of_change(rows: Collection[BottleRow], now: datetime) -> datetime:
     return max(now, last_change + timedelta(microseconds=1))
 
 
-def _make_row(user_id: int, item: CellarItem, number: int) -> BottleRow:
+def _make_row(
+    user_id: int,
+    item: CellarItem,
+    number: int,
+) -> BottleRow:
     """Return the row of a new item, as yet without bottles: the change then adds them."""
     return BottleRow(
         user_id=user_id,
@@ -96,7 +102,11 @@ def _facts_of(item: BottleRow | CellarItem) -> dict[str, Any]:
     return {name: getattr(item, name) for name in CELLAR_FACTS}
 
 
-def _save_item(row: BottleRow, item: CellarItem, at: datetime) -> None:
+def _save_item(
+    row: BottleRow,
+    item: CellarItem,
+    at: datetime,
+) -> None:
     """Write a changed item into its row."""
     for name, fact in _facts_of(item).items():
         setattr(row, name, fact)

@@ -96,7 +96,9 @@ class StoreList(StoredChange):
 
 
 def kept_import_condition(
-    user_id: int, import_id: int, now: datetime
+    user_id: int,
+    import_id: int,
+    now: datetime,
 ) -> ColumnElement[bool]:
     """Return the condition by which a query finds the items of a file that are still kept."""
     is_of_user = KeptImportRow.user_id == user_id

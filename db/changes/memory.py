@@ -116,7 +116,11 @@ class ForgetConcerns(StoredChange):
         await transaction.session.execute(forget)
 
 
-def undo_condition(user_id: int, undo_id: int, now: datetime) -> ColumnElement[bool]:
+def undo_condition(
+    user_id: int,
+    undo_id: int,
+    now: datetime,
+) -> ColumnElement[bool]:
     """Return the condition by which a query finds a change that the user can still undo."""
     is_theirs = UndoableChangeRow.user_id == user_id
     is_this = UndoableChangeRow.undo_id == undo_id
@@ -153,7 +157,11 @@ def _strip_texts(value: Any) -> Any:
     return value
 
 
-async def _apply(session: AsyncSession, change: Change, now: datetime) -> None:
+async def _apply(
+    session: AsyncSession,
+    change: Change,
+    now: datetime,
+) -> None:
     """Make a change. If it can be undone, store it as it was made."""
     change = _to_storable(change)
     for fact in change.removed_facts:
@@ -219,7 +227,11 @@ async def _add_fact(
     await upsert(session, row)
 
 
-async def _remove_fact(session: AsyncSession, user_id: int, fact: Fact) -> None:
+async def _remove_fact(
+    session: AsyncSession,
+    user_id: int,
+    fact: Fact,
+) -> None:
     """Delete a fact, a rating or a setting of a user."""
     match fact.kind:
         case "setting":
@@ -251,7 +263,9 @@ async def _remove_fact(session: AsyncSession, user_id: int, fact: Fact) -> None:
 
 
 async def _pop_undoable(
-    transaction: Transaction, user_id: int, undo_id: int
+    transaction: Transaction,
+    user_id: int,
+    undo_id: int,
 ) -> Change | None:
     """Delete a stored change and return it, or None if it was undone before or has expired."""
     is_this = undo_condition(user_id, undo_id, transaction.now)

@@ -107,7 +107,11 @@ async def _update_taste_and_scores(transaction: Transaction, turn_id: int) -> No
     await transaction.trace_rows.save_verdict(session, turn, now)
 
 
-async def _rate_taste(session: AsyncSession, turn: TurnRow, now: datetime) -> None:
+async def _rate_taste(
+    session: AsyncSession,
+    turn: TurnRow,
+    now: datetime,
+) -> None:
     """Replace the taste that follows from a turn: the main grapes of its wines, liked or not."""
     of_turn = TasteRatingRow.turn_id == turn.turn_id
     await session.execute(delete(TasteRatingRow).where(of_turn))

@@ -355,7 +355,9 @@ async def _save(
 
 
 def _make_chunk_rows(
-    chunks: Sequence[Section], document_id: str, first_number: int
+    chunks: Sequence[Section],
+    document_id: str,
+    first_number: int,
 ) -> list[ChunkRow]:
     """Return the rows of the chunks of a document."""
     rows: list[ChunkRow] = []

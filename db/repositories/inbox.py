@@ -218,7 +218,10 @@ class Inbox(TraceStoringRepository):
         row.error = error
 
     async def _carry_out(
-        self, session: AsyncSession, row: UpdateRow, commit: Commit
+        self,
+        session: AsyncSession,
+        row: UpdateRow,
+        commit: Commit,
     ) -> None:
         """Make the changes of a turn, settle its budget, and queue its messages."""
         transaction = Transaction(
@@ -342,7 +345,11 @@ async def _read_unsent(session: AsyncSession, update_id: int) -> Sequence[Outbox
     return found.all()
 
 
-async def _is_stored(session: AsyncSession, row: UpdateRow, error: str | None) -> bool:
+async def _is_stored(
+    session: AsyncSession,
+    row: UpdateRow,
+    error: str | None,
+) -> bool:
     """Return whether an earlier try of a commit has succeeded, and the turn is still ours."""
     has_this_error = UpdateRow.error.is_not_distinct_from(error)
     stored = select(UpdateRow.update_id).where(
@@ -355,7 +362,10 @@ async def _is_stored(session: AsyncSession, row: UpdateRow, error: str | None) -
 
 
 async def _delete_content(
-    session: AsyncSession, update_id: int, *, has_trace: bool
+    session: AsyncSession,
+    update_id: int,
+    *,
+    has_trace: bool,
 ) -> None:
     """Mark the updates of a turn as done, and delete their content.
 

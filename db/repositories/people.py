@@ -304,7 +304,12 @@ def _select_liked(user_id: int) -> SelectFacts:
 class PressRepository(SqlRepository):
     """The presses that were carried out, on buttons that work only once."""
 
-    async def is_claimed(self, chat_id: int, message_id: int, action: str) -> bool:
+    async def is_claimed(
+        self,
+        chat_id: int,
+        message_id: int,
+        action: str,
+    ) -> bool:
         """Return whether a turn has carried out a press."""
         query = select(PressRow.at).where(
             PressRow.chat_id == chat_id,
@@ -378,7 +383,11 @@ def _is_same(deletion: DeletionRow) -> ColumnElement[bool]:
     return is_of_user & is_of_same_time
 
 
-async def _claim_season(session: AsyncSession, user_id: int, season: str) -> bool:
+async def _claim_season(
+    session: AsyncSession,
+    user_id: int,
+    season: str,
+) -> bool:
     """Store that a user is reminded in a season. Return False if that was stored before."""
     first_reminder = ReminderRow(user_id=user_id, season=season)
     if await insert_new(session, first_reminder):

@@ -172,7 +172,9 @@ def _find_seconds(durations: Durations, share: float) -> float:
 
 
 def _add_up(
-    days: Sequence[TurnStatistics], people: int, durations: Durations
+    days: Sequence[TurnStatistics],
+    people: int,
+    durations: Durations,
 ) -> TurnStatistics:
     """Return the numbers of all days together.
 

@@ -140,7 +140,10 @@ def _to_line(
 
 
 def _select_exchanges(
-    since: datetime | None, until: datetime | None, *, disliked: bool
+    since: datetime | None,
+    until: datetime | None,
+    *,
+    disliked: bool,
 ) -> Select[TurnRow, MessageRow, MessageRow]:
     """Return a query for turns, each with its question and its answer."""
     query = (

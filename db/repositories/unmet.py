@@ -41,7 +41,10 @@ class UnmetWishes(SqlRepository):
     """The wishes of guests that were not met."""
 
     async def list_between(
-        self, start: datetime, end: datetime, mask: Callable[[str], str]
+        self,
+        start: datetime,
+        end: datetime,
+        mask: Callable[[str], str],
     ) -> list[UnmetWish]:
         """Return the wishes of this time, the newest first. `mask` masks all that guests wrote."""
         is_of_turn = Question.turn_id == TurnRow.turn_id

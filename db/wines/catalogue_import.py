@@ -45,7 +45,9 @@ class ImportReport:
 
 
 async def import_catalogue(
-    sessions: Sessions, path: Path, source: str = ""
+    sessions: Sessions,
+    path: Path,
+    source: str = "",
 ) -> ImportReport:
     """Import the wines of a file in one transaction, under the name `source` if it is given.
 
@@ -114,7 +116,9 @@ async def import_wines(
 
 
 async def _take_out_of_stock(
-    session: AsyncSession, sources: Collection[str], kept: Sequence[Wine]
+    session: AsyncSession,
+    sources: Collection[str],
+    kept: Sequence[Wine],
 ) -> int:
     """Take the wines of these sources out of stock, except those to keep. Return their number."""
     kept_ids = {wine.id for wine in kept}
@@ -131,7 +135,9 @@ async def _take_out_of_stock(
 
 
 async def _store_wines(
-    session: AsyncSession, wines: Sequence[Wine], source: str
+    session: AsyncSession,
+    wines: Sequence[Wine],
+    source: str,
 ) -> tuple[int, int]:
     """Store wines and their offers. Return how many are new, and how many differ from before."""
     wine_ids = [wine.id for wine in wines]

@@ -376,7 +376,11 @@ class NameIndex:
         return {number for _, _, number in matches}
 
 
-def _add_words(index: NumbersByWord, words: Iterable[str], number: int) -> None:
+def _add_words(
+    index: NumbersByWord,
+    words: Iterable[str],
+    number: int,
+) -> None:
     """Add a wine to an index under each of these words."""
     for word in words:
         index[word].add(number)

@@ -55,7 +55,9 @@ class ListShrinks(Exception):
 
 
 async def find_shrinkage(
-    session: AsyncSession, source: str, wines: Sequence[Wine]
+    session: AsyncSession,
+    source: str,
+    wines: Sequence[Wine],
 ) -> Shrinkage:
     """Return what an import of these wines would do to the list of a source."""
     of_source = select(WineRow.id).where(WineRow.source == source)

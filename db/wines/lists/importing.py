@@ -128,7 +128,9 @@ async def read_catalogue_safely(
 
 
 def parse_or_list_problems(
-    data: bytes, source: str, currency: str
+    data: bytes,
+    source: str,
+    currency: str,
 ) -> CatalogueFile | list[Problem]:
     """Return the wines of a file, or why it is not a wine list."""
     default_currency = Currency(currency) if currency else None
@@ -163,7 +165,9 @@ def source_of(path: Path) -> str:
 
 
 def parse_catalogue(
-    data: bytes, source: str = "", currency: Currency | None = None
+    data: bytes,
+    source: str = "",
+    currency: Currency | None = None,
 ) -> CatalogueFile:
     """Return the wines of a file, and the problems of its other rows.
 
@@ -200,7 +204,9 @@ def _ends_within_row(tables: Sequence[Table]) -> bool:
 
 
 def check_reading(
-    reading: Reading, source: str, currency: Currency | None
+    reading: Reading,
+    source: str,
+    currency: Currency | None,
 ) -> CatalogueFile:
     """Return the wines that a profile has read, completed and checked."""
     checked = _check_wines(reading, currency)

@@ -33,7 +33,9 @@ Of 1,000 real names of wines, 850 are recognised.
 
 
 def lists_wines(
-    names: Sequence[str], fields: Iterable[str] = (), titles: Iterable[str] = ()
+    names: Sequence[str],
+    fields: Iterable[str] = (),
+    titles: Iterable[str] = (),
 ) -> bool:
     """Return whether a list is one of wines.
 

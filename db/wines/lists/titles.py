@@ -173,7 +173,11 @@ def _find_place_of_producer(tokens: list[str], producer: str) -> range | None:
     return None
 
 
-def _find_end_of_producer(words: list[str], producer: str, start: int) -> int | None:
+def _find_end_of_producer(
+    words: list[str],
+    producer: str,
+    start: int,
+) -> int | None:
     """Return the index behind the producer's words if they begin at `start`, or None."""
     remaining = producer
     for index in range(start, len(words)):

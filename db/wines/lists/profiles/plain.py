@@ -141,7 +141,11 @@ def _match_named_like_style(matched: list[str], titles: Sequence[str]) -> None:
             return
 
 
-def _match_untitled(matched: list[str], titles: Sequence[str], rows: Rows) -> None:
+def _match_untitled(
+    matched: list[str],
+    titles: Sequence[str],
+    rows: Rows,
+) -> None:
     """Set the columns of names in `matched`, if the table is like "| | 0,1 l | 0,75 l".
 
     Here the columns with words but without a title have the names.
@@ -280,7 +284,11 @@ def _kind_of_heading(heading: str) -> str:
     return "other"
 
 
-def _list_wine(row: Row, columns: Columns, clues: Sequence[str]) -> ListedWine:
+def _list_wine(
+    row: Row,
+    columns: Columns,
+    clues: Sequence[str],
+) -> ListedWine:
     """Return the wine of a row. `clues` are the headings above it."""
     fields = list(columns.fields)
     for index in columns.offers:

@@ -56,7 +56,12 @@ class Product:
     Metafields are fields that a shop has added itself.
     """
 
-    def __init__(self, line: int, cells: Cells, metafields: Cells) -> None:
+    def __init__(
+        self,
+        line: int,
+        cells: Cells,
+        metafields: Cells,
+    ) -> None:
         self.line = line
         self.cells = cells
         self.metafields = metafields
@@ -114,7 +119,9 @@ def read_shopify(table: Table) -> Reading:
 
 
 def _group_rows(
-    table: Table, columns: Mapping[str, int], metafields: Mapping[int, str]
+    table: Table,
+    columns: Mapping[str, int],
+    metafields: Mapping[int, str],
 ) -> dict[str, Product]:
     """Return the products by handle. A row without a price has only a picture, no variant."""
     products: dict[str, Product] = {}
@@ -137,7 +144,11 @@ def _group_rows(
     return products
 
 
-def _list_wine(handle: str, product: Product, shop: str) -> Iterator[ListedWine]:
+def _list_wine(
+    handle: str,
+    product: Product,
+    shop: str,
+) -> Iterator[ListedWine]:
     """Yield the wine of a product, or a wine for each vintage if its variants have several."""
     cells = product.cells
     description = html_to_text(cells.get("description", ""))
@@ -216,7 +227,9 @@ def _find_vintage(variant: Cells, product: Cells) -> str:
 
 
 def _make_offer(
-    variant: Cells, product: Product, packing: Packing | None
+    variant: Cells,
+    product: Product,
+    packing: Packing | None,
 ) -> OfferCells:
     """Return the offer of a variant.
 

@@ -157,7 +157,9 @@ def read_cells(row: Row, columns: Mapping[str, int]) -> dict[str, str]:
 
 
 def name_columns(
-    table: Table, columns: Mapping[str, int], named: Iterable[int]
+    table: Table,
+    columns: Mapping[str, int],
+    named: Iterable[int],
 ) -> tuple[NamedColumn, ...]:
     """Return the name of each column, with what it is read as.
 

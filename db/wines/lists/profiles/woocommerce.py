@@ -48,7 +48,12 @@ Attributes = Sequence[NamedValue]
 class Product:
     """A row of the export, with its attributes and variations."""
 
-    def __init__(self, line: int, cells: Cells, attributes: Attributes) -> None:
+    def __init__(
+        self,
+        line: int,
+        cells: Cells,
+        attributes: Attributes,
+    ) -> None:
         self.line = line
         self.cells = cells
         self.attributes = attributes
