@@ -21,7 +21,7 @@ from db.wines.lists.columns import match_columns, select_filled
 from db.wines.lists.listed import Cells, NamedColumn, OfferCells
 from db.wines.lists.packing import USUAL_SIZES, read_packing
 from db.wines.lists.problems import CatalogueFileError, Problem
-from db.wines.lists.recognition import MAX_READ_NAMES, lists_wines
+from db.wines.lists.recognition import MAX_READ_NAMES, is_list_of_wines
 from db.wines.lists.rows import is_readable, parse_cells, read_offer
 from db.wines.lists.tables import WORKBOOK_SIGNATURE, Row, Table, read_tables
 from db.wines.lists.titles import take_vintage
@@ -88,7 +88,7 @@ def read_cellar(data: bytes) -> CellarFile:
         unread_count += len(table.rows) - len(rows)
         for row in _read_distinct(rows, columns):
             if "name" in row:
-                _add(_to_bottles(row), items)
+                _add_item(_to_bottles(row), items)
             else:
                 unread_count += 1
     if used_columns:
@@ -121,11 +121,11 @@ def read_lines(data: bytes) -> CellarFile:
         item = parse_cellar_item(line)
         has_bottle_count = line[0].isdecimal()
         if item and (has_bottle_count or item.wine.get("vintage")):
-            _add(item, items)
+            _add_item(item, items)
         else:
             unread_count += 1
     names = [item.wine["name"] for item in items.values()]
-    is_other_text = unread_count > len(items) or not lists_wines(names)
+    is_other_text = unread_count > len(items) or not is_list_of_wines(names)
     if is_other_text:
         return CellarFile()
     return CellarFile(list(items.values()), unread_count)
@@ -153,7 +153,7 @@ def _is_cellar(table: Table, columns: Sequence[str]) -> bool:
         name = cells.get("name", "")
         if name:
             names.append(f"{producer} {name}")
-    return lists_wines(names, columns, table.titles)
+    return is_list_of_wines(names, columns, table.titles)
 
 
 def _read_distinct(
@@ -180,7 +180,7 @@ def _read_distinct(
         yield cells
 
 
-def _add(item: CellarItem, items: dict[str, CellarItem]) -> None:
+def _add_item(item: CellarItem, items: dict[str, CellarItem]) -> None:
     """Add an item to `items`. If the wine is there already, add its bottles to those.
 
     Then the places are joined. Of other facts, the first one stays.

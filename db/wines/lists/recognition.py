@@ -32,7 +32,7 @@ Of 1,000 real names of wines, 850 are recognised.
 """
 
 
-def lists_wines(
+def is_list_of_wines(
     names: Sequence[str],
     fields: Iterable[str] = (),
     titles: Iterable[str] = (),
@@ -43,8 +43,10 @@ def lists_wines(
     """
     if not WINE_FIELDS.isdisjoint(fields):
         return True
+    words_of_titles = _list_words_of_wine("titles")
     for title in titles:
-        if not _words_of_wine("titles").isdisjoint(normalize(title).split()):
+        words = normalize(title).split()
+        if not words_of_titles.isdisjoint(words):
             return True
     known_count = 0
     read_count = 0
@@ -58,7 +60,7 @@ def lists_wines(
 def _is_known_as_wine(name: str) -> bool:
     """Return whether a name has a word of labels such as "Domaine", a grape, or a region."""
     label = normalize(name)
-    if not _words_of_wine("labels").isdisjoint(label.split()):
+    if not _list_words_of_wine("labels").isdisjoint(label.split()):
         return True
     request = read_request(name)
     if request.values("grapes") or request.values("regions"):
@@ -68,6 +70,6 @@ def _is_known_as_wine(name: str) -> bool:
 
 
 @cache
-def _words_of_wine(place: str) -> frozenset[str]:
-    """Return the words that only wines have in a place: in "titles" or on "labels"."""
-    return frozenset(load_words()["of_wine"][place])
+def _list_words_of_wine(found_in: str) -> frozenset[str]:
+    """Return the words that are found only with wines: in "titles" of columns or on "labels"."""
+    return frozenset(load_words()["of_wine"][found_in])
