@@ -40,6 +40,8 @@ class _TurnLanguage(NamedTuple):
 
     code: str = ENGLISH
     wanted: str = ENGLISH
+    is_settled: bool = False
+    """Whether the whole turn has this language: the user's messages were read before."""
     is_chosen: bool = False
     """Whether the user chose it, so that it overrides the language of their messages."""
 
@@ -171,18 +173,26 @@ def is_language_chosen() -> bool:
     return _LANGUAGE.get().is_chosen
 
 
-def set_language(language: str | None, *, is_chosen: bool = False) -> None:
+def is_language_settled() -> bool:
+    """Return whether the whole turn has the current language."""
+    return _LANGUAGE.get().is_settled
+
+
+def set_language(
+    language: str | None, *, is_settled: bool = False, is_chosen: bool = False
+) -> None:
     """Set the current language of this task and of the tasks it starts.
 
     `language` is a Telegram language code ("pt-br"), a locale ("de_AT.UTF-8") or the value of an
     Accept-Language header ("fr, en;q=0.7"), whose first language counts. A language without a
-    catalogue falls back to English.
+    catalogue falls back to English. A chosen language is settled too.
     """
     wanted = _read_code(language) or ENGLISH
     code = wanted
     if wanted not in languages():
         code = ENGLISH
-    _LANGUAGE.set(_TurnLanguage(code, wanted, is_chosen))
+    is_settled = is_settled or is_chosen
+    _LANGUAGE.set(_TurnLanguage(code, wanted, is_settled, is_chosen))
 
 
 def _read_code(text: str | None) -> str:

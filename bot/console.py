@@ -24,7 +24,7 @@ from agent.engine.parsing import CurrentDraft
 from agent.engine.run import Run
 from agent.i18n import current_language, set_app_language, translate, use_language
 from agent.mcp import Proposal
-from agent.query_reading.phrases import detect_language
+from agent.query_reading.turn_language import settle_language
 from agent.turn import Reply, ReplyFunction, describe_progress
 from bot import look_ups
 from bot.core import Core, open_core
@@ -115,8 +115,8 @@ async def _run_chat(settings: Settings, console: Console | None) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         try:
             for line in _greet_and_read_lines(console):
-                with use_language(detect_language(line) or current_language()):
-                    await conversation.answer(line)
+                settle_language(line, current_language())
+                await conversation.answer(line)
         finally:
             # A second Ctrl-C must not interrupt the clean-up.
             signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -4,9 +4,9 @@ from dataclasses import dataclass, field, replace
 
 from agent.engine.parsing import CurrentDraft
 from agent.engine.run import Run, Span
-from agent.i18n import is_language_chosen, set_language, translate
+from agent.i18n import current_language, is_language_chosen, set_language, translate
 from agent.memory.changes import add_change_notes
-from agent.query_reading.phrases import detect_language
+from agent.query_reading.turn_language import settle_language
 from agent.safety.concerns import read_safety_state
 from agent.safety.policy import SafetyAction
 from agent.safety.state import SafetyState
@@ -256,6 +256,9 @@ class TurnRunner:
         state = await self.safety.find_state(
             question.text, turn.chat_id, turn.user_id, root
         )
+        if state.language and not is_language_chosen():
+            # Help is shown in the language of the phrase that was noticed, so all the rest is too.
+            set_language(state.language, is_settled=True)
         self._remember_concerns(turn, state)
         # With the id 0, no memory is read.
         owner_id = 0
@@ -307,8 +310,6 @@ async def _transcribe(question: Question, run: Run) -> Question:
     if question.transcribe is None:
         return question
     text = await question.transcribe(run)
-    language = detect_language(text)
-    if language and not is_language_chosen():
-        set_language(language)
+    settle_language(text, current_language())
     run.span.update(input=text)
     return replace(question, text=text)

@@ -45,7 +45,7 @@ MIN_SCORE: Final = 1.0
 common in French."""
 MIN_SCORE_PER_WORD: Final = 0.4
 """The minimum score of a message of one or two words, for each of them."""
-MIN_SCORE_RATIO: Final = 1.3
+MIN_SCORE_RATIO: Final = 1.5
 """A detected language must beat the user's language, or all others, by this factor."""
 MIN_SCORE_ALONE: Final = 1.5
 """The minimum score if the user's language is unknown: one word is not enough."""

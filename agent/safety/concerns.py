@@ -5,13 +5,15 @@ classifier is less sure. Neither phrases nor classifier need a model, and no mod
 concern that they have noticed.
 """
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Final
 
 from agent.i18n import current_language
 from agent.query_reading.request import is_clear_request
+from agent.query_reading.turn_language import FORWARDED_HEADER
 from agent.safety.classifier import Guess, classify, load_weights
 from agent.safety.phrases import (
+    StatedConcern,
     asks_for_numbers,
     declines_drinks,
     find_allergies,
@@ -50,8 +52,6 @@ LIKELY_FROM_IN_REQUEST: Final[Mapping[Concern, float]] = {
 """The thresholds for messages that clearly ask for a wine. Few of these state a concern."""
 MAX_SHORT_WORDS: Final = 5
 """The most words of a short message. It has few n-grams, so the thresholds are doubled for it."""
-FORWARDED_HEADER: Final = "[forwarded, written by somebody else]"
-"""The line that the bot puts above a forwarded message, for the model."""
 
 
 def read_safety_state(text: str, drinking_age: int = DRINKING_AGE) -> SafetyState:
@@ -61,11 +61,8 @@ def read_safety_state(text: str, drinking_age: int = DRINKING_AGE) -> SafetyStat
     """
     own_text = text.replace(FORWARDED_HEADER, "")
     normalized = normalize_message(own_text)
-    by_phrases: set[Concern] = set()
-    language = ""
-    for stated_concern in find_concerns(normalized, drinking_age):
-        by_phrases.add(stated_concern.concern)
-        language = language or stated_concern.language  # of the most serious one
+    stated_concerns = find_concerns(normalized, drinking_age)
+    by_phrases = {stated.concern for stated in stated_concerns}
     guess = classify(normalized, load_weights())
     certain = frozenset(by_phrases) | find_certain_concerns(guess)
     likely: frozenset[Concern] = frozenset()
@@ -82,9 +79,23 @@ def read_safety_state(text: str, drinking_age: int = DRINKING_AGE) -> SafetyStat
         goes_on_with_emergency=goes_on_with_emergency(normalized),
         allergies=frozenset(stated.allergy for stated in stated_allergies),
         own_allergies=frozenset(stated.allergy for stated in own_allergies),
-        language=language,
+        language=_find_language(stated_concerns),
         noticed_by=_explain(noticed, by_phrases, guess),
     )
+
+
+def _find_language(stated_concerns: Sequence[StatedConcern]) -> str:
+    """Return the language of the phrases of the most serious concern, or "" without a phrase.
+
+    "Tomo antibióticos" is a phrase in Spanish and in Portuguese. Then it is that of the turn, if
+    this is one of them.
+    """
+    if not stated_concerns:
+        return ""
+    most_serious = stated_concerns[0]
+    if StatedConcern(most_serious.concern, current_language()) in stated_concerns:
+        return current_language()
+    return most_serious.language
 
 
 def find_certain_concerns(guess: Guess) -> frozenset[Concern]:

@@ -9,7 +9,6 @@ from agent.documents.passages import MAX_QUERY_CHARS, SEARCH_DOCUMENTS
 from agent.engine.messages import ToolCall
 from agent.engine.run import Run
 from agent.i18n import current_language
-from agent.query_reading.phrases import detect_language
 from agent.query_reading.request import read_request
 from agent.sommelier.attachment import READ_PICTURES, Attachment
 from agent.sommelier.filters import get_safety_state
@@ -57,18 +56,6 @@ class Inquiry:
     def texts_by(self, role: str) -> list[str]:
         """Return the earlier texts of the user or of the assistant."""
         return [earlier.content for earlier in self.history if earlier.role == role]
-
-
-def find_language(inquiry: Inquiry) -> str:
-    """Return the language of a message, or of earlier messages if it is unclear."""
-    language = current_language()
-    for text in inquiry.user_texts:
-        if text.startswith("/"):
-            # A stored look-up such as "/find WINE_BAR Lyon" is not written in any language.
-            continue
-        # If the language of a text is not clear, that of the text before it stays.
-        language = detect_language(text, language)
-    return language
 
 
 async def list_prefetched_calls(

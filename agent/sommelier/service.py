@@ -11,11 +11,18 @@ from agent.engine.errors import log_failure
 from agent.engine.loop import AgenticResponse, Prefetch, generate_agentic_response
 from agent.engine.run import Prompt, Run
 from agent.engine.tools import Tool
-from agent.i18n import current_language, is_language_chosen, translate, use_language
+from agent.i18n import (
+    current_language,
+    is_language_chosen,
+    is_language_settled,
+    translate,
+    use_language,
+)
 from agent.markdown import escape
 from agent.mcp import McpServers, Proposal
 from agent.prompts import get_prompt, render
 from agent.query_reading.request import is_clear_request, read_request
+from agent.query_reading.turn_language import find_language
 from agent.safety.concerns import read_conversation_safety
 from agent.safety.help_texts import Help
 from agent.safety.policy import SafetyAction, decide
@@ -36,7 +43,7 @@ from agent.sommelier.filters import (
 )
 from agent.sommelier.grounding import RememberedAllergies
 from agent.sommelier.history import cut_stored, to_history, to_stored
-from agent.sommelier.inquiry import Inquiry, find_language, list_prefetched_calls
+from agent.sommelier.inquiry import Inquiry, list_prefetched_calls
 from agent.sommelier.named_wines import find_named_wines, with_wines
 from agent.sommelier.queries import Catalogue
 from agent.sommelier.rendering import cites_documents
@@ -169,9 +176,10 @@ class Sommelier:
         run = replace(run, deps=deps)
         message = clean_and_flag(inquiry.message, run.span)
         inquiry = replace(inquiry, message=message)
-        if is_language_chosen():
+        if is_language_settled():
             return await self._reply_in_language(inquiry, run)
-        with use_language(find_language(inquiry)):
+        language = find_language(inquiry.user_texts, current_language())
+        with use_language(language):
             return await self._reply_in_language(inquiry, run)
 
     async def _reply_in_language(self, inquiry: Inquiry, run: Run) -> Reply:

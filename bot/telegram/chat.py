@@ -22,8 +22,15 @@ from telegram.ext.filters import BaseFilter
 
 from agent.engine.parsing import CurrentDraft
 from agent.engine.run import Run
-from agent.i18n import current_language, set_app_language, set_language, translate
+from agent.i18n import (
+    app_language,
+    current_language,
+    set_app_language,
+    set_language,
+    translate,
+)
 from agent.languages import ENGLISH
+from agent.query_reading.turn_language import find_language, settle_language
 from agent.sommelier.attachment import Attachment
 from agent.sommelier.service import Answerer
 from agent.sommelier.wine import Wine
@@ -39,9 +46,9 @@ from bot.telegram.messages import (
     id_of_replied_answer,
     is_addressed,
     is_overheard,
-    language_written,
     message_of,
     names_of,
+    text_to_detect,
     text_without_mentions,
     with_quotations,
 )
@@ -401,33 +408,33 @@ def as_visible_to(
 
 
 async def set_language_of_turn(update: Update, turn: ChatTurn) -> None:
-    """Set the language of the replies.
+    """Set the language of the turn.
 
-    It is the language that the user has chosen. Without a choice it is the one that they wrote
-    last, or else that of their app. If they write in another language than before, collect this as
-    a new value of the setting.
+    It is the language that the user has chosen. Without a choice it is that of the message if it is
+    clear, or else the one that they wrote before, or that of their app. If they have certainly
+    written in another language than before, collect this as a new value of the setting.
     """
     user = update.effective_user
-    app_language: str | None = None
+    app_code: str | None = None
     if user is not None:
-        app_language = user.language_code
-    set_language(app_language)
-    set_app_language(app_language)
+        app_code = user.language_code
+    set_language(app_code)
+    set_app_language(app_code)
     if user is None or is_overheard(update):
         return
     settings = get_chosen_settings(await turn.load_facts())
     stored_language = settings.get(WRITTEN_LANGUAGE_KEY)
-    last_language = language_written(update) or stored_language
+    text = text_to_detect(update)
     # This is read before the language is set below, while it is still that of the app.
-    new_value = last_language or current_language()
+    new_value = find_language([text], "") or stored_language or current_language()
     # English is not stored for a user without the setting, because it is the default.
     old_value = stored_language or ENGLISH
     chosen_language = settings.get(CHOSEN_LANGUAGE_KEY, AS_WRITTEN)
     if chosen_language != AS_WRITTEN:
         set_language(chosen_language, is_chosen=True)
-    elif last_language:
-        set_language(last_language)
-    # Otherwise the language of the app stays, even if it has no catalogue.
+    else:
+        # The language of the app may have no catalogue.
+        settle_language(text, stored_language or app_language() or ENGLISH)
     if new_value != old_value:
         store_setting(turn, settings, WRITTEN_LANGUAGE_KEY, new_value)
 

@@ -7,8 +7,7 @@ from telegram.constants import ChatType
 from telegram.ext import filters
 
 from agent import size_limits
-from agent.query_reading.phrases import detect_language
-from agent.safety.concerns import FORWARDED_HEADER
+from agent.query_reading.turn_language import FORWARDED_HEADER
 from agent.text import Pattern, pattern
 from bot.turn import Destination
 from bot.updates.joining import SHARED_ACCOUNTS, is_foreign
@@ -18,8 +17,6 @@ QUERY_COMMAND: Final = pattern(r"\s*/(find|quotes|cellar)\b")
 """A command followed by words to look for, which may be in another language than the user's."""
 MAX_QUOTE_CHARS: Final = size_limits.MESSAGE_CHARS // 2
 """A quote may take up half of a message, so that the user's own words have room, too."""
-MAX_DETECTION_CHARS: Final = 1_000
-"""How many characters of a message are read to detect its language."""
 
 
 def message_of(update: Update) -> Message:
@@ -128,18 +125,17 @@ def is_own(message: Message) -> bool:
     return not is_foreign(message.to_dict(recursive=False))
 
 
-def language_written(update: Update) -> str:
-    """Return the language in which the user wrote a message, or "" if it is not clear.
+def text_to_detect(update: Update) -> str:
+    """Return the words of the user by which the language of a turn is decided, or "".
 
-    The words that a user looks for are not read: an Italian may look for a "wine bar in London".
+    The words that a user looks for are none: an Italian may look for a "wine bar in London".
     """
     message = written_message(update)
     if message is None or not is_own(message):
         return ""
     if QUERY_COMMAND.match(message.text or ""):
         return ""
-    text = text_after_command(message)
-    return detect_language(text[:MAX_DETECTION_CHARS])
+    return text_after_command(message)
 
 
 def text_without_mentions(message: Message) -> str:

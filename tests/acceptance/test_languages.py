@@ -106,6 +106,25 @@ async def test_a_look_up_does_not_change_the_language(
         assert seen("fr", "fallback_thanks") in await said(bot_api, "Merci !", ada)
 
 
+async def test_a_turn_has_one_language(
+    bot_api: BotApi, environment: dict[str, str]
+) -> None:
+    people = {"es": PEOPLE["es"], "pt": PEOPLE["pt"]}
+    bot_api.app_languages |= {ada: code for code, ada in people.items()}
+    bob = PEOPLE["fr"]
+    bot_api.app_languages[bob] = "fr"
+    forwarded = {"type": "hidden_user", "sender_user_name": "Eva", "date": 1}
+    async with running_here(bot_api, environment):
+        spanish = await said(bot_api, "Tomo antibióticos. ¿Un tinto?", people["es"])
+        portuguese = await said(bot_api, "Tomo antibióticos. Um tinto?", people["pt"])
+        await said(bot_api, "Was passt zu Lamm, bitte?", bob, forward_origin=forwarded)
+        assert seen("fr", "fallback_thanks") in await said(bot_api, "Merci !", bob)
+    assert "Con medicamentos" in spanish
+    assert seen("es", "style_red") in spanish
+    assert "Com medicamentos" in portuguese
+    assert seen("pt", "style_red") in portuguese
+
+
 async def test_a_chosen_language_stays_whatever_is_written(
     bot_api: BotApi, environment: dict[str, str]
 ) -> None:

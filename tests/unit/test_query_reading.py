@@ -12,6 +12,7 @@ from agent.query_reading.names import get_food_name
 from agent.query_reading.phrases import detect_language
 from agent.query_reading.request import SCALES, read_request
 from agent.query_reading.tables import load_dishes, load_pairings, load_profiles
+from agent.query_reading.turn_language import find_language
 from agent.sommelier.queries import WineQuery, parse_query
 from agent.sommelier.vocabulary import Body, Food, Level, Style, Sweetness
 
@@ -91,6 +92,23 @@ def test_one_word_shared_with_another_language_does_not_change_the_language(
     text: str, user_language: str, language: str
 ) -> None:
     assert detect_language(text, user_language) == language
+
+
+@pytest.mark.parametrize(
+    ("texts", "usual", "language"),
+    [
+        (["Tomo antibióticos. ¿Un tinto?"], "es", "es"),
+        (["Tomo antibióticos. Um tinto?"], "pt", "pt"),
+        (["[forwarded, written by somebody else]\n> Zum Lamm ein Rotwein"], "fr", "fr"),
+        (["Un rouge ?\n\n> Was passt zu Lamm? Ein Rotwein?"], "fr", "fr"),
+        (["Was passt zu Lamm?", "Merlot"], "en", "de"),
+        (["Un rouge pour l'agneau", "/find Weinbar in Wien", "Merci !"], "en", "fr"),
+    ],
+)
+def test_the_language_of_a_turn_is_that_of_the_words_of_the_user(
+    texts: list[str], usual: str, language: str
+) -> None:
+    assert find_language(texts, usual) == language
 
 
 @pytest.mark.parametrize(
