@@ -395,13 +395,14 @@ class _MessageReader:
         return False
 
     def _read_position(self) -> int:
-        """Return the position of the shown wine that is meant, or 0.
+        """Return the position of the shown wine that is meant or compared with, or 0.
 
-        "Have you got one cheaper than the second?" asks for another wine.
+        "Have you got another one like the second?" asks for another wine, without a comparison.
         """
         positions = self._list_values("position")
         is_about_others = "have" in self.roles and "show" not in self.roles
-        if is_about_others or not positions:
+        is_compared = bool(self._list_values("comparison"))
+        if not positions or (is_about_others and not is_compared):
             return 0
         return int(positions[0])
 

@@ -199,6 +199,30 @@ async def test_a_cheaper_wine_is_asked_for_in_ordinary_words(
         assert conversation.language == language
 
 
+@pytest.mark.parametrize(
+    ("language", "text"),
+    [
+        ("en", "nice. have you got something cheaper than the second one?"),
+        ("de", "habt ihr was, das billiger als der zweite ist?"),
+        ("fr", "vous auriez moins cher que le deuxième ?"),
+        ("es", "más barato que el segundo"),
+        ("it", "qualcosa di meno caro del secondo?"),
+        ("nl", "iets goedkoper dan de tweede graag"),
+        ("pt", "algo mais barato do que o segundo?"),
+    ],
+)
+async def test_cheaper_than_the_second_compares_with_the_second(
+    language: str, text: str, fallback: Fallback
+) -> None:
+    conversation = Conversation(fallback)
+    first = wines_of(await conversation.say(REQUESTS[language]))
+    cheaper = wines_of(await conversation.say(text))
+    assert cheaper
+    assert not set(first).intersection(cheaper)
+    for wine in cheaper:
+        assert (wine.price or 0) < (first[1].price or 0)
+
+
 async def test_words_compare_with_the_wines_shown(fallback: Fallback) -> None:
     conversation = Conversation(fallback)
     first = wines_of(await conversation.say("a red for lamb up to 25 euros"))
