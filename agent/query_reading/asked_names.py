@@ -1,6 +1,8 @@
 """Read which wine a message asks for by its name: "do you have X?", "X 2018".
 
-The catalogue knows more names than the tables, so this returns words to look up there.
+The tables of words do not have all names of wines, so this returns the words of a name, to be
+looked up in the catalogue. A phrase of the tables has roles, which say what it does in a sentence
+("have", "wish"), and fields, which say what it stands for ("grapes", "dish").
 """
 
 from collections.abc import Sequence, Set
@@ -34,12 +36,12 @@ SMALL_TALK: Final = frozenset({"ordinary", "small_talk", "wine"})
 GRAMMAR_ROLES: Final = frozenset(
     {"have", "wish", "question", "others", "show", "not", "but", "ignore", "allergy"}
 )
-"""The roles of phrases that are no part of a name. Roles of prices may be: "Max Ferd. Richter"."""
-TOLD_ROLES: Final = GRAMMAR_ROLES - {"wish"}
-"""The roles of phrases by which a message is more than a name."""
+"""The roles of phrases that are no part of a name. That of prices may be: "Max Ferd. Richter"."""
+ROLES_BEYOND_NAMES: Final = GRAMMAR_ROLES - {"wish"}
+"""The roles of phrases by which a message is more than a name, unlike "I'd like Cheval Blanc"."""
 WISH_FIELDS: Final = frozenset({"order", "usual_max_price"})
 """The fields of phrases that describe a wish rather than a wine."""
-UNNAMED_FIELDS: Final = frozenset({"offer", "cellar", "position", "comparison"})
+FIELDS_OUTSIDE_NAMES: Final = frozenset({"offer", "cellar", "position", "comparison"})
 """The fields of phrases that are no part of a name."""
 KIND_FIELDS: Final = frozenset({"colour", "styles"})
 """The fields of phrases for a kind of wine: "a rosé"."""
@@ -55,7 +57,7 @@ class AskedName:
     name: str
     """All words of the message that may be part of its name."""
     core: str
-    """The words of `name` that are no small talk."""
+    """The words of `name` that are no small talk, without common words at both ends."""
     unknown: str
     """The words of `core` that are in no table."""
     clauses: tuple[str, ...]
@@ -66,13 +68,13 @@ class AskedName:
     asks_for_stock: bool
     """Whether the message asks if there is the wine. Otherwise it only seems to be a name."""
     is_certain: bool
-    """Whether this is a name whatever the catalogue has: "Cheval Blanc", "Château Lafite"."""
+    """Whether this is a name even if the catalogue has no such wine: "Cheval Blanc"."""
     has_dish: bool
     """Whether a word may be a dish instead: "mouton"."""
     is_kind: bool
-    """Whether this is a kind of wine by which some wines are called, such as "Vin Santo".
+    """Whether this is a kind of wine that is also the name of some wines, such as "Vin Santo".
 
-    If no wine is called so, the message is a wish.
+    If no wine has this name, the message is a wish.
     """
     offer: str
     """The size or glass that is asked for instead of a bottle, or an empty string."""
@@ -122,15 +124,16 @@ class _NameReader:
         name_indices = self._list_name_indices()
         small_talk = self._find_small_talk()
         core = [index for index in name_indices if index not in small_talk]
-        joined = self._find_joined(core)
+        core = self._trim(core)
+        sure_indices = self._find_sure_names(core)
         unknown: list[int] = []
         for index in core:
-            if index in joined or self._is_unknown(index):
+            if index in sure_indices or self._is_unknown(index):
                 unknown.append(index)
         has_kind = self._has_role("kind")
         has_known_name = has_kind or self._has_field(STOCKED_FIELDS)
-        is_known = asks_for_stock and has_known_name
-        if not unknown and not is_known:
+        asks_for_known_name = asks_for_stock and has_known_name
+        if not unknown and not asks_for_known_name:
             return None
         has_estate = bool(unknown) and self._has_role("estate")
         return AskedName(
@@ -139,7 +142,7 @@ class _NameReader:
             unknown=self._join(unknown),
             clauses=self._join_clauses(core),
             asks_for_stock=asks_for_stock,
-            is_certain=bool(joined) or has_estate or self._has_full_name(unknown),
+            is_certain=bool(sure_indices) or has_estate or self._has_full_name(unknown),
             has_dish=self._has_dish(),
             is_kind=has_kind and not unknown,
             offer=self._find_offer(),
@@ -148,7 +151,7 @@ class _NameReader:
     def _may_be_only_name(self) -> bool:
         """Return whether the message may be only a name: it is short and asks nothing."""
         word_count = sum(token.is_alphanumeric for token in self._tokens)
-        return word_count <= MAX_BARE_WORDS and not self._has_role(*TOLD_ROLES)
+        return word_count <= MAX_BARE_WORDS and not self._has_role(*ROLES_BEYOND_NAMES)
 
     def _has_dish(self) -> bool:
         """Return whether a word of the message is a dish.
@@ -190,7 +193,9 @@ class _NameReader:
         """Return the indices of the words that may be in a name, unlike "have you"."""
         excluded_indices: set[int] = set()
         for phrase in self._phrases:
-            if phrase.has_role(*GRAMMAR_ROLES) or phrase.has_field(UNNAMED_FIELDS):
+            if phrase.has_role(*GRAMMAR_ROLES) or phrase.has_field(
+                FIELDS_OUTSIDE_NAMES
+            ):
                 excluded_indices.update(phrase.indices)
         name_indices: list[int] = []
         for index, token in enumerate(self._tokens):
@@ -206,36 +211,52 @@ class _NameReader:
                 indices.update(phrase.indices)
         return indices
 
-    def _find_joined(self, core: Sequence[int]) -> set[int]:
-        """Return the indices of known words that are names here, and of the words beside them.
+    def _trim(self, core: Sequence[int]) -> list[int]:
+        """Return indices without those of common words at both ends: "vom Grafen Neipperg oder".
 
-        A name of the tables ("Miraval") is one, and so is a place after the word for an estate
-        ("château margaux").
+        A common word with a capital stays, because it may be the first one of the name.
         """
-        joined: set[int] = set()
+        trimmed = list(core)
+        while trimmed and self._is_common(trimmed[0]):
+            del trimmed[0]
+        while trimmed and self._is_common(trimmed[-1]):
+            del trimmed[-1]
+        return trimmed
+
+    def _is_common(self, index: int) -> bool:
+        token = self._tokens[index]
+        return not token.is_capitalised and fold(token.written) in all_common_words()
+
+    def _find_sure_names(self, core: Sequence[int]) -> set[int]:
+        """Return the indices of words of the tables that are names here, and of those beside them.
+
+        Such a word is a name of the tables ("Miraval"), a place after the word for an estate
+        ("château margaux"), or a dish or colour beside an unknown word ("cheval blanc").
+        """
+        sure: set[int] = set()
         for phrase in self._phrases:
             if phrase.has_role("name"):
-                joined.update(phrase.indices)
+                sure.update(phrase.indices)
             if phrase.has_role("estate") and self._names_place(phrase.end):
-                joined.update(phrase.indices)
-                joined.add(phrase.end)
+                sure.update(phrase.indices)
+                sure.add(phrase.end)
             if phrase.has_field(AMBIGUOUS_FIELDS):
-                joined |= self._find_joined_beside(phrase, core)
-        return joined
+                sure |= self._find_sure_names_beside(phrase, core)
+        return sure
 
-    def _find_joined_beside(self, phrase: Phrase, core: Sequence[int]) -> set[int]:
+    def _find_sure_names_beside(self, phrase: Phrase, core: Sequence[int]) -> set[int]:
         """Return the indices of a phrase and of the unknown words beside it that make it a name.
 
         They do in "cheval blanc", because "blanc" is of another language, and in "Pichon Baron",
         because both words have capitals.
         """
-        joined: set[int] = set()
+        sure: set[int] = set()
         for beside in (phrase.start - 1, phrase.end):
             is_unknown = beside in core and self._is_unknown(beside)
             if is_unknown and self._is_name(phrase, beside):
-                joined.update(phrase.indices)
-                joined.add(beside)
-        return joined
+                sure.update(phrase.indices)
+                sure.add(beside)
+        return sure
 
     def _names_place(self, index: int) -> bool:
         """Return whether the word at an index names a place, alone or with other words."""
@@ -243,7 +264,7 @@ class _NameReader:
         return any(phrase.values("regions") for phrase in phrases)
 
     def _has_full_name(self, unknown: Sequence[int]) -> bool:
-        """Return whether two unknown words with capital letters stand beside a known name.
+        """Return whether two adjacent unknown words have capitals, and the message a known name.
 
         "Bartolo Mascarello Barolo" is a wine, but "Buona Serata" may be anything.
         """

@@ -42,7 +42,7 @@ from agent.sommelier.vocabulary import (
     canonicalize,
     normalize,
 )
-from agent.sommelier.wine import Wine
+from agent.sommelier.wine import NON_VEGAN_ALLERGENS, Wine
 from agent.text import split_words
 
 MAX_RESULTS: Final = 12
@@ -286,6 +286,9 @@ def build_query(
     soft |= _add_pairing(filters, request)
     soft |= _add_profile(filters)
     soft -= set(hard_filters)
+    if "order" in filters:
+        # In an order by price, soft filters rank nothing: the cheapest wine has to suit the dish.
+        soft -= {"foods"}
     return WineQuery.model_validate(filters | {"soft": sorted(soft)})
 
 
@@ -407,12 +410,18 @@ def parse_unambiguous_query(text: str, language: str) -> WineQuery | None:
         return None
     if not request.inclusions and not request.dishes:
         return None
+    pairings = {dish.pairing for dish in request.dishes.values()}
+    if len(pairings) > 1:
+        return None  # each course needs a search of its own
     # A query can express neither excluded tastes nor prices in an unknown currency.
     if "without_text" in request.filters:
         return None
     if request.filters.get("currency") == UNKNOWN_CURRENCY:
         return None
-    return build_query(request)
+    query = build_query(request)
+    if not request.allergies and NON_VEGAN_ALLERGENS.issubset(query.without_allergens):
+        return query.model_copy(update={"vegan": True, "without_allergens": ()})
+    return query
 
 
 async def find_asked_query(

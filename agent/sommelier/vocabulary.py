@@ -27,10 +27,23 @@ OAKED: Final = (
     "barrels",
     "barrique",
     "barriques",
+    "cask",
+    "casks",
+    "foudre",
+    "foudres",
+    "wood",
     "vanilla",
 )
 """The words in the notes of wines with oak."""
-UNOAKED: Final = ("no oak", "no new oak", "without oak", "not oaky", "unoaked")
+UNOAKED: Final = (
+    "no oak",
+    "no new oak",
+    "no wood",
+    "without oak",
+    "without wood",
+    "not oaky",
+    "unoaked",
+)
 """The phrases in the notes of wines without oak, which have a word of `OAKED` too."""
 
 
