@@ -66,27 +66,30 @@ def _count_json_chars(value: object) -> int:
 
 
 def describe_row(indexed: IndexedItem, *, is_noted: bool = False) -> str:
-    """Return a row of `COLUMNS` for a model, of about 100 characters, without empty cells."""
+    """Return a row of `COLUMNS` for a model, of about 100 characters, cut after its last cell."""
     item = indexed.item
     wine = item.wine
+    price = ""
+    if wine.get("price") is not None:
+        currency = Currency(wine.get("currency", "EUR"))
+        price = format_money_for_model(wine["price"], currency)
+    size = ""
+    if item.size_ml:
+        size = f"{item.size_ml} ml"
     cells = [
         f"{CELLAR_PREFIX}{item.number}",
         str(item.count),
         _shorten_label(wine),
         wine.get("style", ""),
         _find_origin(wine),
+        price,
+        _format_years_for_model(indexed),
+        size,
+        item.place[:MAX_ROW_PLACE_CHARS],
     ]
-    price = wine.get("price")
-    if price is not None:
-        currency = Currency(wine.get("currency", "EUR"))
-        cells.append(format_money_for_model(price, currency))
-    cells.append(_format_years_for_model(indexed))
-    if item.size_ml:
-        cells.append(f"{item.size_ml} ml")
-    cells.append(item.place[:MAX_ROW_PLACE_CHARS])
     if is_noted:
         cells.append(item.note[:MAX_ROW_NOTE_CHARS])
-    return " | ".join(filter(None, cells))
+    return " | ".join(cells).rstrip(" |")
 
 
 def _shorten_label(wine: Mapping[str, Any]) -> str:

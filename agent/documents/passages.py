@@ -295,7 +295,8 @@ NO_MATCH: Final = "nothing in the library matches"
 SEARCH_LINE: Final = (
     "Look up a question of fact about wine with search_documents before you answer it, and so "
     "every question about this shop. End each sentence that says what an excerpt says with the "
-    "[path] of that excerpt; use square brackets for nothing else. If no excerpt has the answer, "
+    "[path] of that excerpt; use square brackets for nothing else. If nothing is found in the "
+    "guest's language, search in English. If no excerpt has the answer, "
     "say that the library does not have it, then answer from general knowledge. Your own advice "
     "needs no path."
 )
