@@ -9,7 +9,7 @@ from benchmarks.profile import price_of_a_turn
 from tests.databases import Databases
 
 MOST = {
-    "sqlite": {"modules": 82, "statements": 28, "commits": 5},
+    "sqlite": {"modules": 86, "statements": 28, "commits": 5},
     "postgres": {"statements": 29, "commits": 5},
 }
 """Of a turn with one tool, a few in a hundred more than when this was last lowered.
