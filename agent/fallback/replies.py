@@ -201,6 +201,9 @@ def _list_remarks(found: FoundWines, request: Request) -> Iterator[str]:
     if found.unmet_fields:
         limits = [describe_field(name, request) for name in found.unmet_fields]
         yield translate("fallback_relaxed", limits=escape(", ".join(limits)))
+    if found.partly_unmet_fields:
+        limits = [describe_field(name, request) for name in found.partly_unmet_fields]
+        yield translate("fallback_partly", limits=escape(", ".join(limits)))
     reason = _find_pairing_reason(request)
     if reason and "foods" not in found.unmet_fields:
         yield reason

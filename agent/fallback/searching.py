@@ -8,6 +8,7 @@ soft, except the body that a button asks for.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Final
 
 from agent.fallback.follow_ups import FollowUp
@@ -15,7 +16,13 @@ from agent.fallback.merging import Wish
 from agent.query_reading.request import Request
 from agent.query_reading.tables import load_pairings
 from agent.sommelier.filters import find_wines, matches
-from agent.sommelier.queries import Catalogue, WineQuery, build_query, get_pairing_name
+from agent.sommelier.queries import (
+    USUALLY_SOFT,
+    Catalogue,
+    WineQuery,
+    build_query,
+    get_pairing_name,
+)
 from agent.sommelier.vocabulary import OAKY, Style, normalize
 from agent.sommelier.wine import Wine
 from agent.turn import Person
@@ -42,6 +49,8 @@ class FoundWines:
     wines: tuple[Wine, ...] = ()
     unmet_fields: tuple[str, ...] = ()
     """The requested fields that none of the best wines meets."""
+    partly_unmet_fields: tuple[str, ...] = ()
+    """The relaxed fields that some of the best wines meet, and others do not."""
     similar_to: Wine | None = None
     """The wine to which similar ones were requested."""
 
@@ -123,7 +132,23 @@ async def _search(
     if not wines:
         return FoundWines()
     unmet = _list_unmet_fields(wish.request, wines, result.unmet_filters)
-    return FoundWines(wines=wines, unmet_fields=unmet)
+    unmet_by_some = _list_relaxed_fields(wish.request, wines, result.unmet_filters)
+    partly_unmet = tuple(name for name in unmet_by_some if name not in unmet)
+    return FoundWines(wines=wines, unmet_fields=unmet, partly_unmet_fields=partly_unmet)
+
+
+def _list_relaxed_fields(
+    request: Request, wines: Sequence[Wine], unmet_filters: Mapping[str, Sequence[str]]
+) -> list[str]:
+    """Return the requested fields that were relaxed, and that one of the best wines does not meet.
+
+    Fields that are always soft are left out: they only rank the wines.
+    """
+    unmet_by_any: set[str] = set()
+    for wine in wines[:BEST_WINES]:
+        unmet_by_any.update(unmet_filters.get(wine.id, ()))
+    relaxed = unmet_by_any.intersection(chain(*RELAXATION_STEPS)) - USUALLY_SOFT
+    return [name for name in request.inclusions if name in relaxed]
 
 
 def _list_unmet_fields(

@@ -223,6 +223,13 @@ async def test_cheaper_than_the_second_compares_with_the_second(
         assert (wine.price or 0) < (first[1].price or 0)
 
 
+async def test_what_only_some_of_the_wines_have_is_named(fallback: Fallback) -> None:
+    reply = await Conversation(fallback).say("a sweet Furmint from Chile")
+    some = [wine for wine in wines_of(reply) if "Furmint" in wine.grapes]
+    assert 0 < len(some) < len(reply.wines)
+    assert "What differs: Chile. Not all of these match: Furmint." in reply.text
+
+
 async def test_words_compare_with_the_wines_shown(fallback: Fallback) -> None:
     conversation = Conversation(fallback)
     first = wines_of(await conversation.say("a red for lamb up to 25 euros"))
