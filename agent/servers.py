@@ -38,7 +38,7 @@ class Backoff:
     max_wait: float = 20.0
 
     def draw_wait(self, failures: int) -> float:
-        """Return the seconds to wait after this many consecutive failures, at least one."""
+        """Return the seconds to wait after some consecutive failures (`failures` >= 1)."""
         doublings = min(failures - 1, MAX_DOUBLINGS)
         wait = min(self.first_wait * 2.0**doublings, self.max_wait)
         return wait * random.uniform(0.5, 1.0)  # noqa: S311 - no secret depends on it
@@ -73,9 +73,11 @@ async def retry(
             decision = should_retry(error)
             if decision is False or failures == max_tries:
                 raise
-            wait: float = decision
             if decision is True:
                 wait = backoff.draw_wait(failures)
+            else:
+                # The error said how long to wait.
+                wait = decision
             if description:
                 error_name = type(error).__name__
                 log.warning(
@@ -114,28 +116,30 @@ def limit_body(max_bytes: int) -> "Callable[[Response], Awaitable[None]]":
     from httpx2 import AsyncByteStream, Response  # noqa: PLC0415 - slow, needed by requests only
 
     class TruncatedStream(AsyncByteStream):
-        def __init__(self, complete: Response) -> None:
-            self._complete = complete
+        def __init__(self, decompressing: Response) -> None:
+            self._decompressing = decompressing
 
         async def __aiter__(self) -> AsyncIterator[bytes]:
             remaining = max_bytes
-            async for part in self._complete.aiter_bytes():
+            async for part in self._decompressing.aiter_bytes():
                 yield part[:remaining]
                 remaining -= len(part)
                 if remaining <= 0:
                     return
 
         async def aclose(self) -> None:
-            await self._complete.aclose()
+            await self._decompressing.aclose()
 
     async def truncate(response: Response) -> None:
+        # A stream of a response is compressed. Only `aiter_bytes` of a response decompresses it, so
+        # a second response is given the stream.
         compressed = cast(AsyncByteStream, response.stream)
-        # This second response decompresses, so the original must not do it again.
-        complete = Response(
+        decompressing = Response(
             response.status_code, headers=response.headers, stream=compressed
         )
-        complete.request = response.request
-        response.stream = TruncatedStream(complete)
+        decompressing.request = response.request
+        response.stream = TruncatedStream(decompressing)
+        # Without this header, the original response does not decompress once more.
         response.headers.pop("content-encoding", None)
 
     return truncate

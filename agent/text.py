@@ -10,16 +10,16 @@ from typing import Final, TypeVar, cast
 R = TypeVar("R")
 
 Match = re.Match[str]
-"""A match of a pattern, with the methods of `re.Match`. Its `span` takes numbers of groups only."""
+"""A match of a pattern, with the methods of `re.Match`. `span` does not accept names of groups."""
 escape_pattern: Final = re.escape
 
 MAX_INLINE_CHARS: Final = 4_000
 """The longest text that is not processed in a thread.
 
-Other chats need not wait for longer texts.
+Longer texts are, so that other chats do not wait.
 """
 CACHE_SIZE: Final = 65_536
-"""The most cached characters or stems. Unicode has some 150,000 characters."""
+"""The most entries of a cache by character, or by word. Unicode has some 150,000 characters."""
 
 
 async def in_thread_if_long(
@@ -103,8 +103,15 @@ _UNICODE_CLASSES: Final = {
 }
 """Character classes that are Unicode in `re` but ASCII in RE2."""
 _NEGATED_CLASSES: Final = (r"\W", r"\D", r"\S")
-_ELEMENT: Final = re.compile(r"(?s)\[\^?\]?(?:\\.|[^\]\\])*\]|\\u[0-9a-fA-F]{4}|\\.|.")
-"""An element of a pattern: a class in brackets, an escape or a single character."""
+_ELEMENT: Final = re.compile(
+    r"""(?xs)
+    \[ \^? \]? (?: \\. | [^\]\\] )* \]  # a class in brackets; "]" may be its first member
+    | \\u [0-9a-fA-F]{4}                # a character by its code
+    | \\.                               # another escape; of `\p{L}` only `\p`
+    | .                                 # a single character
+    """
+)
+"""An element of a pattern."""
 
 
 def _to_re2(element: str) -> str:
@@ -149,7 +156,7 @@ MAX_MARKS: Final = 8
 _LONG_RUN_OF_MARKS: Final = pattern(rf"(\p{{M}}{{{MAX_MARKS}}})\p{{M}}+")
 
 
-def cut(text: str, limit: int) -> str:
+def sanitize(text: str, limit: int) -> str:
     """Return the first `limit` characters of a text from outside, in a form that can be stored.
 
     Too many marks on one character are left out, because normalizing sorts them in quadratic time.
@@ -193,10 +200,17 @@ _REPLACEMENTS: Final = str.maketrans(
 _ACCENT_CLASSES: Final = frozenset({*range(10, 36), *range(200, 241)})
 """The Unicode combining classes of accents."""
 _WORD_MARKS: Final = pattern(
-    r"[\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670"
-    r"\u0900-\u0963\u0966-\u0dff\u0e00-\u109f\u1780-\u17dd\u3099\u309a]"
+    r"[\u0300-\u036f"  # strokes through letters; `fold` drops the accents
+    r"\u0591-\u05c7"  # the Hebrew hyphen; `fold` drops the points
+    r"\u0900-\u0963\u0966-\u0dff"  # vowels of the scripts of India
+    r"\u0e00-\u109f"  # vowels and tones of Thai, Lao, Tibetan and Burmese
+    r"\u1780-\u17dd"  # vowels of Khmer
+    r"\u3099\u309a]"  # Japanese voicing
 )
-"""Combining marks that are part of words, in the scripts that use them."""
+"""Characters in folded texts that are part of words, although they are no letters.
+
+The letters between them in a range are part of words as well.
+"""
 
 
 def fold(text: str) -> str:
@@ -228,11 +242,10 @@ class CharacterMap(dict[int, str]):
 
 def _fold_char(char: str) -> str:
     # Each character is normalized alone, because a long run of marks takes quadratic time.
-    plain = char.casefold().translate(_REPLACEMENTS)
-    compatible = unicodedata.normalize("NFKD", plain)  # noqa: TID251 - of one character
-    decomposed = compatible.casefold().translate(_REPLACEMENTS)
+    decomposed = unicodedata.normalize("NFKD", char)  # noqa: TID251 - of one character
+    plain = decomposed.casefold().translate(_REPLACEMENTS)
     kept = ""
-    for part in decomposed:
+    for part in plain:
         if unicodedata.combining(part) not in _ACCENT_CLASSES:
             kept += part
     return unicodedata.normalize("NFC", kept)  # noqa: TID251 - of one character

@@ -26,7 +26,7 @@ from agent.markdown import NOTE_SYMBOL, strip_invisible
 from agent.mcp import Proposal
 from agent.safety.policy import SafetyAction
 from agent.safety.state import EMPTY_SAFETY_STATE, Concern, SafetyState
-from agent.text import Pattern, compose_compatible, cut, pattern
+from agent.text import Pattern, compose_compatible, pattern, sanitize
 from agent.writing_calls import WritingCalls
 
 TurnOutcome = Literal[
@@ -582,7 +582,7 @@ def clean_and_flag(message: str, span: Span) -> str:
 
     Injections are flagged on the span. They are not blocked.
     """
-    message = cut(message, size_limits.MESSAGE_CHARS)
+    message = sanitize(message, size_limits.MESSAGE_CHARS)
     with span.child("guard.input", "guardrail", input=message) as guard:
         flags = find_security_flags(message)
         guard.update(output=flags)

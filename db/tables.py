@@ -96,7 +96,7 @@ def read_sheets(data: bytes) -> dict[str, list[list[str]]]:
         book = load_workbook(io.BytesIO(data), read_only=True, data_only=True)
         for sheet in book.worksheets:
             if sheet.sheet_state == "visible":
-                rows = take_rows(sheet.iter_rows(values_only=True))
+                rows = limit_rows(sheet.iter_rows(values_only=True))
                 sheets[sheet.title] = [_to_texts(row) for row in rows]
     except Unreadable:
         # It is a ValueError, too, but already says what is wrong.
@@ -118,7 +118,7 @@ def _to_texts(cells: Iterable[Any]) -> list[str]:
     return texts
 
 
-def take_rows(rows: Iterable[Row]) -> Iterator[Row]:
+def limit_rows(rows: Iterable[Row]) -> Iterator[Row]:
     """Yield the rows of a table.
 
     Raises:

@@ -138,10 +138,10 @@ async def _retrieve_on_topic(
     with_names = []
     for chunk in await retrieve(documents, queries, run.span):
         text = chunk.source_text
-        if not topics.are_in(text):
+        if not topics.are_covered_by(text):
             continue
         about_topics.append(chunk)
-        if topics.are_named_in(text):
+        if topics.have_proper_name_in(text):
             with_names.append(chunk)
     return with_names or about_topics
 

@@ -15,7 +15,7 @@ from agent.query_reading.tokens import Token, tokenize
 from agent.text import split_words
 
 MIN_TOPIC_LETTERS: Final = 3
-MIN_TOPIC_SHARE: Final = 0.5
+MIN_COVERAGE: Final = 0.5
 """The minimum share of a question's topics that a passage must mention."""
 MIN_STEM_LETTERS: Final = 3
 """The minimum length of the beginning of a word that stands for a topic: "reif*"."""
@@ -37,11 +37,11 @@ ASKING_WORDS: Final = frozenset(
 class Topics(NamedTuple):
     """The topics of a question."""
 
-    english: Sequence[Synonyms]
+    english_terms: Sequence[Synonyms]
     """The topics in English."""
-    words: Sequence[Synonyms]
+    question_words: Sequence[Synonyms]
     """A topic for each content word of the question, in its own language."""
-    names: Sequence[Synonyms] = ()
+    proper_names: Sequence[Synonyms] = ()
     """The topics in English that are grapes, regions or countries."""
 
     def list_queries(self, question: str) -> list[str]:
@@ -50,27 +50,27 @@ class Topics(NamedTuple):
         With topics in English, the content words stand for the question, because its other words
         mislead in documents of another language: "di" is a word of Italian and a Welsh name.
         """
-        if not self.english:
+        if not self.english_terms:
             return [question]
-        return [_join_words(self.words), _join_words(self.english)]
+        return [_join_words(self.question_words), _join_words(self.english_terms)]
 
-    def are_in(self, text: str) -> bool:
+    def are_covered_by(self, text: str) -> bool:
         """Return whether a text is about the topics.
 
         The text must mention half of the topics in English. If there are none, it must have all
         content words of the question.
         """
-        if self.english:
-            return find_topic_share(self.english, text) >= MIN_TOPIC_SHARE
-        if self.words:
-            return find_topic_share(self.words, text) == 1
+        if self.english_terms:
+            return rate_coverage(text, self.english_terms) >= MIN_COVERAGE
+        if self.question_words:
+            return rate_coverage(text, self.question_words) == 1
         return False
 
-    def are_named_in(self, text: str) -> bool:
-        """Return whether a text has one of the names."""
-        if not self.names:
+    def have_proper_name_in(self, text: str) -> bool:
+        """Return whether a text mentions one of the proper names."""
+        if not self.proper_names:
             return False
-        return find_topic_share(self.names, text) > 0
+        return rate_coverage(text, self.proper_names) > 0
 
 
 def _join_words(topics: Iterable[Synonyms]) -> str:
@@ -81,7 +81,7 @@ def _join_words(topics: Iterable[Synonyms]) -> str:
     return " ".join(words)
 
 
-def find_topic_share(topics: Sequence[Synonyms], text: str) -> float:
+def rate_coverage(text: str, topics: Sequence[Synonyms]) -> float:
     """Return the share of the topics that a text mentions. There must be at least one topic."""
     text_stems = set(map(stem, split_words(text)))
     mentioned_count = 0
@@ -92,7 +92,7 @@ def find_topic_share(topics: Sequence[Synonyms], text: str) -> float:
     return mentioned_count / len(topics)
 
 
-def find_share_on_topic(heading: str, topics: Sequence[Synonyms]) -> float:
+def rate_focus(heading: str, topics: Sequence[Synonyms]) -> float:
     """Return the share of the content words of a heading that name one of the topics."""
     content_words = set(split_words(heading)) - stop_words()
     heading_stems = set(map(stem, content_words))
@@ -109,9 +109,9 @@ def find_topics(question: str, language: str) -> Topics:
     """Return the topics of a question in a language."""
     tokens = tokenize(question)
     phrases = find_phrases(tokens, language)
-    names = _list_proper_names(phrases)
-    english = list(names)
-    words: list[Synonyms] = []
+    proper_names = _list_proper_names(phrases)
+    english_terms = list(proper_names)
+    question_words: list[Synonyms] = []
     asking_words: dict[str, Synonyms] = {}
     for word in _list_content_words(tokens, phrases, language):
         term = _find_term(word, language)
@@ -119,16 +119,16 @@ def find_topics(question: str, language: str) -> Topics:
             asking_words[word] = term
             continue
         if term is not None:
-            english.append(term)
-        words.append((word,))
-    if not words:
-        english.extend(asking_words.values())
-        words = [(word,) for word in asking_words]
+            english_terms.append(term)
+        question_words.append((word,))
+    if not question_words:
+        english_terms.extend(asking_words.values())
+        question_words = [(word,) for word in asking_words]
     # A topic that a question names twice counts once.
     return Topics(
-        english=list(dict.fromkeys(english)),
-        words=list(dict.fromkeys(words)),
-        names=names,
+        english_terms=list(dict.fromkeys(english_terms)),
+        question_words=list(dict.fromkeys(question_words)),
+        proper_names=proper_names,
     )
 
 

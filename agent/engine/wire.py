@@ -26,7 +26,7 @@ from agent.engine.messages import (
     Written,
 )
 from agent.size_limits import REASONING_CHARS
-from agent.text import cut, pattern, strip_unstorable
+from agent.text import pattern, sanitize, strip_unstorable
 
 OPENAI_HOST: Final = "api.openai.com"
 AZURE_DOMAIN: Final = ".openai.azure.com"
@@ -228,7 +228,7 @@ def read_completion(data: Mapping[str, Any], model: str) -> LLMResponse:
         finish_reason=_read_finish_reason(choice),
         refusal=refusal[: size_limits.ANSWER_CHARS] or None,
         usage=_read_usage(data),
-        model=cut(model_name, MAX_NAME_CHARS),
+        model=sanitize(model_name, MAX_NAME_CHARS),
         echo=_read_echo(message),
     )
 
@@ -407,7 +407,7 @@ def _read_tool_call(call: Mapping[str, Any]) -> ToolCall:
     name = _read_text(function.get("name"))
     arguments = _read_text(function.get("arguments"))
     return ToolCall(
-        id=cut(id, MAX_NAME_CHARS),
+        id=sanitize(id, MAX_NAME_CHARS),
         name=name[: size_limits.NAME_CHARS],
         arguments=arguments[: size_limits.ARGUMENT_CHARS + 1],
         echo=_read_echo(call),

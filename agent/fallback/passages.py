@@ -6,12 +6,7 @@ from typing import Final, NamedTuple
 
 from agent.documents.passages import Chunk, DocumentStore, find_best_passage
 from agent.documents.shop import ONLY_OF_SHOP, find_shop_topics, is_shop_document
-from agent.documents.topics import (
-    Topics,
-    find_share_on_topic,
-    find_topic_share,
-    find_topics,
-)
+from agent.documents.topics import Topics, find_topics, rate_coverage, rate_focus
 from agent.language import truncate_at_boundary
 
 MAX_CHUNKS: Final = 8
@@ -28,10 +23,11 @@ async def find_passage(
     shop_topics = find_shop_topics([question])
     if shop_topics:
         passage = await find_shop_passage(question, documents)
-        if passage is not None or shop_topics & ONLY_OF_SHOP:
+        only_shop_answers = bool(shop_topics & ONLY_OF_SHOP)
+        if passage is not None or only_shop_answers:
             return passage
     topics = find_topics(question, language)
-    if not topics.english and not topics.words:
+    if not topics.question_words and not topics.english_terms:
         return None
     queries = topics.list_queries(question)
     chunks = await documents.search(queries, limit=MAX_CHUNKS)
@@ -40,7 +36,8 @@ async def find_passage(
     )
     wanted = " ".join(queries)
     for chunk in most_relevant:
-        if topics.are_in(chunk.source_text):
+        # The title and headings count too, but only the text is shown.
+        if topics.are_covered_by(chunk.source_text):
             text = find_best_passage(chunk.text, wanted, MAX_PASSAGE_CHARS)
             return replace(chunk, text=text)
     return None
@@ -49,16 +46,17 @@ async def find_passage(
 class _Relevance(NamedTuple):
     """How well a chunk fits the topics of a question. The first number counts most."""
 
-    is_named: bool
-    share_of_headings: float
-    share_of_title: float
-    on_topic: float
-    """The share of the heading that is about the topics.
+    has_proper_name: bool
+    coverage_by_headings: float
+    """The share of the topics that the title and the headings of the chunk mention."""
+    coverage_by_title: float
+    focus_of_headings: float
+    """The share of the words of the headings that name topics.
 
     A user who asks what tannin is wants the section "What tannin is", and not "Tannin and food".
     """
-    share_of_text: float
-    """The share of the topics that the text names.
+    coverage_by_text: float
+    """The share of the topics that the text mentions.
 
     "What does DOCG mean on a label?" has two sections on labels, one of which explains DOCG.
     """
@@ -66,18 +64,20 @@ class _Relevance(NamedTuple):
 
 def _rate_relevance(chunk: Chunk, topics: Topics) -> _Relevance:
     """Return how well a chunk fits the topics of a question."""
-    all_topics = [*topics.english, *topics.words]
-    headings = f"{chunk.title} {chunk.location}"
-    share_of_title = find_topic_share(all_topics, chunk.title)
-    on_topic = 0.0
-    if share_of_title or len(topics.words) == 1:
-        on_topic = find_share_on_topic(chunk.location, all_topics)
+    all_topics = [*topics.english_terms, *topics.question_words]
+    headings = chunk.location
+    title_and_headings = f"{chunk.title} {headings}"
+    coverage_by_title = rate_coverage(chunk.title, all_topics)
+    # In a document about something else, a short heading with one of several topics misleads.
+    focus = 0.0
+    if coverage_by_title or len(topics.question_words) == 1:
+        focus = rate_focus(headings, all_topics)
     return _Relevance(
-        is_named=topics.are_named_in(chunk.source_text),
-        share_of_headings=find_topic_share(all_topics, headings),
-        share_of_title=share_of_title,
-        on_topic=on_topic,
-        share_of_text=find_topic_share(all_topics, chunk.text),
+        has_proper_name=topics.have_proper_name_in(chunk.source_text),
+        coverage_by_headings=rate_coverage(title_and_headings, all_topics),
+        coverage_by_title=coverage_by_title,
+        focus_of_headings=focus,
+        coverage_by_text=rate_coverage(chunk.text, all_topics),
     )
 
 

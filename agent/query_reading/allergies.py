@@ -1,7 +1,8 @@
 """Find which of the allergens in a message somebody is allergic to.
 
-An allergy is named by the words beside it in its own clause. In "egg allergy. a white for fish" and
-in "allergic to sulphites, something for fish", the fish is a dish and not an allergen.
+What somebody is allergic to stands beside an allergy word ("allergy", "allergic") in its clause. In
+"egg allergy. a white for fish" and in "allergic to sulphites, something for fish", the fish is a
+dish and not an allergen.
 """
 
 from collections.abc import Sequence
@@ -18,7 +19,7 @@ LISTING_MARKS: Final = CLAUSE_ENDS | frozenset(":-")
 WINE_FIELDS: Final = frozenset({"styles", "colour", "grapes", "countries", "regions"})
 """The fields of phrases that describe a wine. Such a phrase ends a list of allergens."""
 MAX_DISTANCE: Final = 5
-"""The most tokens between the word for an allergy and an allergen, or between two allergens."""
+"""The most tokens between an allergy word and an allergen, or between two allergens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +35,9 @@ class AllergyReader:
     def find_allergens(self) -> list[Phrase]:
         """Return the phrases that name what somebody is allergic to.
 
-        Without a word for an allergy, there are none. Otherwise allergens that are no dishes
-        ("sulphites") always count. If no allergen stands beside a word for an allergy ("Fish
-        tonight. I am allergic to it"), all allergens count that are not introduced as dishes.
+        Without an allergy word, there are none. Otherwise allergens that are no dishes
+        ("sulphites") always count. If no allergen stands beside an allergy word ("Fish tonight. I
+        am allergic to it"), all allergens count that are not introduced as dishes.
         """
         if not any(phrase.has_role("allergy") for phrase in self.phrases):
             return []
@@ -50,7 +51,7 @@ class AllergyReader:
         return allergens
 
     def _find_named(self) -> list[Phrase]:
-        """Return the allergens beside the allergies of the message."""
+        """Return the allergens beside the allergy words of the message."""
         named: list[Phrase] = []
         for clause in self.clauses:
             # A clause may continue the list of the clause before: "Allergic to milk. Also eggs."
@@ -61,58 +62,70 @@ class AllergyReader:
         return named
 
     def _find_in_clause(self, clause: range) -> list[Phrase]:
-        """Return the allergens in a clause before its allergies ("egg allergy") or after them."""
+        """Return the allergens beside the allergy words of a clause.
+
+        They stand before the word ("egg allergy") or after it ("allergic to eggs").
+        """
         phrases = phrases_in(self.phrases, clause)
         found: list[Phrase] = []
-        for index, allergy in enumerate(phrases):
-            if not allergy.has_role("allergy"):
+        for index, allergy_word in enumerate(phrases):
+            if not allergy_word.has_role("allergy"):
                 continue
             before = phrases[:index][::-1]
             after = phrases[index + 1 :]
+            belongs_to_word = False
+            if self._is_right_before(allergy_word, before):
+                # In "allergic to eggs allergic to fish", the eggs belong to the earlier word.
+                belongs_to_word = before[0] not in found
             named: list[Phrase] = []
-            # In "egg allergy, fish allergy", the egg belongs to the first allergy only.
-            is_taken = before[:1] == found[-1:]
-            if is_taken or not self._is_right_before(allergy, before):
-                named = self._find_beside(allergy, after)
+            if not belongs_to_word:
+                named = self._find_beside(allergy_word, after)
             if not named:
-                named = self._find_beside(allergy, before)
+                named = self._find_beside(allergy_word, before)
             found += named
         return found
 
     def _find_beside(
-        self, allergy: Phrase, candidates: Sequence[Phrase]
+        self, allergy_word: Phrase, candidates: Sequence[Phrase]
     ) -> list[Phrase]:
         """Return the nearest allergen, and the allergens that are listed with it.
 
-        The candidates are the other phrases on one side of the allergy, the nearest first.
+        The candidates are the other phrases on one side of the allergy word, the nearest first.
         """
         grammar = load_grammar()
         found: list[Phrase] = []
-        nearer = allergy
+        nearer = allergy_word
         for phrase in candidates:
             if phrase.has_role("allergy", "wish") or phrase.has_field(WINE_FIELDS):
                 break
             if not phrase.values("allergen"):
                 continue
             between = stems_between(self.tokens, nearer, phrase)
-            names_dish = not grammar.food_prepositions.isdisjoint(between)
-            if names_dish or len(between) > MAX_DISTANCE:
+            if len(between) > MAX_DISTANCE:
                 break
-            # The fish is a dish in "a white for fish, egg allergy", and an allergen in "somebody
-            # with a fish and egg allergy".
-            is_joined = not between or not grammar.joining_words.isdisjoint(between)
+            # On the right, a preposition introduces a dish: "egg allergy and a white for fish".
+            if grammar.food_prepositions.intersection(between):
+                break
+            # On the left, the preposition is not between them. The fish is a dish in "a white for
+            # fish, egg allergy", and an allergen in "somebody with a fish and egg allergy".
+            joining_words = grammar.joining_words.intersection(between)
+            is_joined = not between or bool(joining_words)
             if self._is_introduced_as_dish(phrase) and not is_joined:
                 break
             found.append(phrase)
             nearer = phrase
         return found
 
-    def _is_right_before(self, allergy: Phrase, before: Sequence[Phrase]) -> bool:
-        """Return whether the nearest phrase before an allergy is an allergen: "egg allergy"."""
+    def _is_right_before(self, allergy_word: Phrase, before: Sequence[Phrase]) -> bool:
+        """Return whether an allergen stands right before an allergy word: "egg allergy".
+
+        `before` are the phrases before the word, the nearest first.
+        """
         if not before:
             return False
         nearest = before[0]
-        return nearest.end == allergy.start and bool(nearest.values("allergen"))
+        is_allergen = bool(nearest.values("allergen"))
+        return is_allergen and nearest.end == allergy_word.start
 
     def _is_introduced_as_dish(self, phrase: Phrase) -> bool:
         """Return whether one of the two words before a phrase introduces it as a dish."""

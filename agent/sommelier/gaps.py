@@ -24,7 +24,7 @@ from agent.sommelier.vocabulary import (
     normalize,
 )
 from agent.sommelier.wine import Wine
-from agent.text import cut, pattern, to_one_line
+from agent.text import pattern, sanitize, to_one_line
 from agent.turn import Deps
 
 GAP_FIELDS: Final = ("style", "grapes", "country", "region")
@@ -177,7 +177,7 @@ def _describe_gaps(batch: Sequence[Wine]) -> Iterator[str]:
 
 
 def _shorten(text: str) -> str:
-    return to_one_line(cut(text, MAX_TEXT_CHARS))
+    return to_one_line(sanitize(text, MAX_TEXT_CHARS))
 
 
 def _read_answer(

@@ -40,8 +40,9 @@ async def find_named_wines(
 ) -> list[Wine]:
     """Return the wines that an answer names in its prose without recommending them by their ids.
 
-    `sources` are the wines that the tools returned. No wines are added if the guest has sent a wine
-    list, or had better not drink. The guest's own bottles are not found again in the catalogue.
+    `sources` are the wines that the tools returned. If the guest has sent a
+    wine list, or alcohol-free wines are offered to the guest first, no wines are added. The guest's
+    own bottles are not found again in the catalogue.
     """
     if person.safety.prefers_alcohol_free:
         return []
@@ -102,7 +103,7 @@ def _list_names(answer: SommelierResponse) -> list[str]:
 
 
 async def _find_wine(name: str, catalogue: Catalogue) -> Wine | None:
-    """Return the wine in stock whose producer and name are both part of a name, or None."""
+    """Return the wine in stock whose producer and name both occur in a run of words, or None."""
     name_words = set(split_words(name))
     query = WineQuery(name=name[:MAX_NAME_CHARS], limit=MAX_CANDIDATES)
     result = await catalogue.search(query)

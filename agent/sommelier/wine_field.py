@@ -28,10 +28,10 @@ class WineField:
     unsaid: str | bool | None = None
     """The usual value, which goes without saying. The model does not get it."""
     columns: str = ""
-    """Further names of the field's column in wine lists, separated by commas.
+    """Further titles of the field's column in wine lists, separated by commas.
 
-    They are normalised: lower case, without accents. A column named like the field comes first. Of
-    several others, the one with the most readable cells is used.
+    They are normalised: lower case, without accents. A column with the field's own name as its
+    title comes first. Of several others, the one with the most readable cells is used.
     """
     has_column: bool = True
     """Whether a wine list may have a column for the field."""
@@ -39,8 +39,8 @@ class WineField:
     """Whether the table of wines has a column for the field."""
 
     @property
-    def column_names(self) -> frozenset[str]:
-        """Return the other names of the field's column in wine lists."""
+    def column_titles(self) -> frozenset[str]:
+        """Return the further titles of the field's column in wine lists."""
         if not self.columns:
             return frozenset()
         return frozenset(self.columns.split(", "))

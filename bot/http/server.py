@@ -26,7 +26,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn import Config, Server
 
 from agent.size_limits import NAME_CHARS
-from agent.text import cut
+from agent.text import sanitize
 from bot.metrics import MEDIA_TYPE, Metrics
 from bot.telegram.connection import AcceptUpdates, read_update
 from db.repositories.inbox import Backlog
@@ -202,8 +202,8 @@ async def handle_invalid_request(request: Request, error: Exception) -> JSONResp
         problems = error.errors()
     shown = []
     for problem in problems[:MAX_PROBLEMS]:
-        place = [cut(str(key), NAME_CHARS) for key in problem["loc"]]
-        message = cut(problem["msg"], MAX_PROBLEM_CHARS)
+        place = [sanitize(str(key), NAME_CHARS) for key in problem["loc"]]
+        message = sanitize(problem["msg"], MAX_PROBLEM_CHARS)
         shown.append({"type": problem["type"], "loc": place, "msg": message})
     return JSONResponse({"detail": shown}, 422)
 

@@ -1,7 +1,8 @@
 """Read the blocks of a file, which are its headings and paragraphs.
 
 There is a reader for each kind of file. If a file cannot be read, its reader raises `Unreadable`
-with the reason, or an error of a library. The libraries are slow to import, so each is imported
+with the reason, or an error of a library. Reasons and notes complete a sentence that begins with
+the path of the file: "list.pdf is encrypted". The libraries are slow to import, so each is imported
 only when a file of its kind is read.
 """
 
@@ -26,7 +27,7 @@ from agent import size_limits
 from agent.files import Unreadable
 from agent.text import pattern
 from db.documents.chunking import BLANK_LINE, Block
-from db.tables import decode, read_sheets, take_rows
+from db.tables import decode, limit_rows, read_sheets
 
 DUBLIN_CORE: Final = "{http://purl.org/dc/elements/1.1/}"
 """The XML namespace of the title of an EPUB book."""
@@ -39,7 +40,10 @@ FRONT_MATTER: Final = pattern(r"(?s)\A---[ \t]*\n(.*?\n)?(?:---|\.\.\.)[ \t]*(?:
 TITLE_FIELD: Final = pattern(r"(?m)^title:(.*)$")
 """The title in the front matter: `title: "Opening hours"`."""
 HYPHENATED: Final = pattern(r"[\x{2}\x{fffe}]\n?(\p{Ll})")
-"""A hyphen at the end of a line of a PDF file, and the letter that follows it."""
+"""A hyphen at the end of a line of a PDF file, and the small letter that follows it.
+
+PDFium returns such a hyphen as U+0002 or U+FFFE.
+"""
 HEADING_STYLE: Final = pattern(r"(?i)\A(?:heading (\d)|title)\Z")
 """The name of a style of Word: "Heading 2", "Title"."""
 SEPARATORS_BY_NODE: Final = {
@@ -66,7 +70,7 @@ The children of nodes of other types are separated by a blank line.
 class Content:
     """The blocks of a file, and its title, which is "" if the file has none.
 
-    `note` is a warning for the operator, or "" if there is nothing to warn about.
+    `note` is a warning for the operator, such as "has 3 damaged places". It is usually "".
     """
 
     blocks: Iterable[Block]
@@ -210,6 +214,7 @@ def _html_blocks(tree: Any) -> list[Block]:
         main_elements = [*body.iterfind(".//main"), *body.iterfind(".//article")]
         if not main_elements:
             _wrap_in_article(body)
+    # `extract` alters the tree in older versions of trafilatura, so this comes before it.
     all_text = html2txt(tree)
     config = use_config()
     # By default, trafilatura refuses short pages.
@@ -287,8 +292,7 @@ def _page_text(document: Any, number: int) -> str:
     except PdfiumError:
         return ""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
-    # PDFium returns a hyphen at the end of a line as U+0002 or U+FFFE. Join the word if it goes on
-    # with a small letter ("Trau-be"). Elsewhere keep the hyphen.
+    # A word that goes on with a small letter ("Trau-be") is joined. Elsewhere the hyphen stays.
     text = HYPHENATED.sub(lambda match: match[1], text)
     return text.replace("\x02", "-").replace("\ufffe", "-").strip()
 
@@ -335,8 +339,8 @@ def _word_block(paragraph: Any) -> Block:
 def read_epub(data: bytes) -> Content:
     """Read the chapters of an EPUB book, in the order that the book gives for reading.
 
-    The book is a ZIP file. Its container file names the package file. That file lists the pages
-    (`item`), and then the order in which they are read (`itemref`).
+    The book is a ZIP file. Its container file names the package file. That file lists the
+    chapters (`item`), and then the order in which they are read (`itemref`).
     """
     from trafilatura import load_html
 
@@ -349,13 +353,14 @@ def read_epub(data: bytes) -> Content:
         package_path = container.find(".//{*}rootfile").get("full-path")
         package = _parse_xml(book, package_path)
         folder = posixpath.dirname(package_path)
-        for address in _list_pages(package):
+        for address in _list_chapter_addresses(package):
             # The address is relative to the folder of the package file.
-            page_path = posixpath.join(folder, unquote(address))
+            chapter_path = posixpath.join(folder, unquote(address))
             try:
-                page = book.read(posixpath.normpath(page_path))
-                blocks += _html_blocks(load_html(page))
+                chapter = book.read(posixpath.normpath(chapter_path))
+                blocks += _html_blocks(load_html(chapter))
             except (KeyError, zipfile.BadZipFile):
+                # The book has no such chapter, or the chapter is damaged.
                 missing_count += 1
     title = package.findtext(f".//{DUBLIN_CORE}title", "")
     note = ""
@@ -369,10 +374,10 @@ def _parse_xml(book: zipfile.ZipFile, path: str) -> Any:
     return ElementTree.fromstring(book.read(path))  # noqa: S314 - expat limits expansion
 
 
-def _list_pages(package: Any) -> Iterator[str]:
-    """Yield the addresses of the pages in the order in which they are read.
+def _list_chapter_addresses(package: Any) -> Iterator[str]:
+    """Yield the addresses of the chapters in the order in which they are read.
 
-    The address is "" if a page is referred to that is not among the items.
+    A chapter that is not listed has the address "", at which the book has nothing.
     """
     addresses_by_id: dict[str, str] = {}
     for item in package.iterfind(".//{*}item"):
@@ -392,7 +397,7 @@ def read_csv(data: bytes) -> Content:
         # No separator was recognized, so the comma is taken.
         dialect = csv.excel
     rows = csv.reader(io.StringIO(text, newline=""), dialect)
-    parts = _table_parts(take_rows(rows))
+    parts = _table_parts(limit_rows(rows))
     return Content(map(Block, parts), note=note)
 
 

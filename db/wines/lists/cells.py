@@ -15,7 +15,7 @@ from agent.sommelier.vocabulary import (
     parse_currency,
 )
 from agent.sommelier.wine import Wine
-from agent.text import cut, pattern
+from agent.text import pattern, sanitize
 from db.wines.lists.words import load_words
 
 NUMBER: Final = pattern(
@@ -195,7 +195,7 @@ def _read_level(text: str) -> str:
 
 
 def _read_notes(text: str) -> str:
-    return cut(text, MAX_NOTE_CHARS)
+    return sanitize(text, MAX_NOTE_CHARS)
 
 
 def _read_allergens(text: str) -> list[str]:

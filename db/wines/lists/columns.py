@@ -1,4 +1,4 @@
-"""Find the field that each column of a list holds, by its name and its cells."""
+"""Find the field that each column of a list holds, by its title and its cells."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cache, lru_cache
@@ -17,63 +17,70 @@ MAX_SAMPLED_ROWS: Final = 200
 """How many rows are read to choose between columns for a field."""
 CACHED_TITLES: Final = 4096
 MAX_OFFER_CHARS: Final = 40
-"""A longer name of a column does not name an offer, such as "Magnum" or "Glas 0,1"."""
+"""A longer title does not name an offer, such as "Magnum" or "Glas 0,1"."""
 MIN_READABLE_SHARE: Final = 0.5
 """The share of a column's cells that must be readable as its field."""
-NAMED_LIKE_FIELD: Final = 2.0
-"""Counts more than any share of readable cells, which is 1 at most."""
+SCORE_OF_FIELD_NAME: Final = 2.0
+"""The score of a column with the field's own name as its title.
+
+It is higher than any share of readable cells, which is 1 at most.
+"""
 IsReadable = Callable[[str, str], bool]
 """Tells whether a cell can be read as a field. It is given the field and the cell."""
 
 
 @cache
-def _column_names() -> dict[str, frozenset[str]]:
-    """Return the normalised names that a column of each field may have."""
-    names_by_field: dict[str, frozenset[str]] = {}
+def _known_titles() -> dict[str, frozenset[str]]:
+    """Return the normalised titles that a column of each field may have."""
+    titles_by_field: dict[str, frozenset[str]] = {}
     for field, wine_field in wine_fields().items():
-        names_by_field[field] = wine_field.column_names
-    names_by_field |= load_words()["headers"]
-    for field, names in names_by_field.items():
-        names_by_field[field] = names | {normalize(field)}
-    return names_by_field
+        titles_by_field[field] = wine_field.column_titles
+    # `words.toml` has the titles of fields that only a bottle in a cellar has.
+    titles_by_field |= load_words()["headers"]
+    for field, titles in titles_by_field.items():
+        titles_by_field[field] = titles | {normalize(field)}
+    return titles_by_field
 
 
 @lru_cache(CACHED_TITLES)
 def list_possible_fields(title: str) -> tuple[str, ...]:
-    """Return the fields that a column of this name may hold."""
-    name = normalize(title)
+    """Return the fields that a column with this title may hold."""
+    normalized = normalize(title)
     ignored = load_words()["ignored"]["words"]
-    telling = [word for word in name.split() if word not in ignored]
-    telling_name = " ".join(telling)
+    telling_words = [word for word in normalized.split() if word not in ignored]
+    shortened = " ".join(telling_words)
     fields: list[str] = []
-    for field, column_names in _column_names().items():
-        if name in column_names or telling_name in column_names:
+    for field, known_titles in _known_titles().items():
+        if normalized in known_titles or shortened in known_titles:
             fields.append(field)
     return tuple(fields)
 
 
 def count_known_titles(titles: Iterable[str]) -> int:
-    """Return how many different fields and offers the names of columns stand for."""
+    """Return how many different fields and offers the titles of columns stand for."""
     known: set[str] = set()
     for title in titles:
         fields = list_possible_fields(title)
         if fields:
-            known.add(fields[0])
+            # A column holds one field, even if its title may mean several.
+            first_field = fields[0]
+            known.add(first_field)
         elif _is_offer(title):
             known.add(title)
     return len(known)
 
 
 def count_offers(titles: Iterable[str]) -> int:
-    """Return how many names of columns stand for an offer, such as a bottle or a glass."""
+    """Return how many titles stand for an offer, such as a bottle or a glass."""
     offers = [title for title in titles if _is_offer(title)]
     return len(offers)
 
 
 def _is_offer(title: str) -> bool:
-    """Return whether the name of a column says how a wine is offered, such as "Glass 0.1l"."""
+    """Return whether a title says how a wine is offered, such as "Glass 0.1l"."""
     if len(title) > MAX_OFFER_CHARS:
         return False
+    # The list may be that of a restaurant, where wine is served by the glass too.
     return read_packing(title, is_served=True) is not None
 
 
@@ -85,8 +92,8 @@ def match_columns(
 ) -> list[str]:
     """Return the field of each column, "" for an unused column.
 
-    Several columns may be possible for a field. The one that is named like the field is chosen, or
-    else the one with the largest share of readable cells, if that is at least half.
+    Several columns may be possible for a field. The one with the field's own name as its title is
+    chosen, or else the one with the largest share of readable cells, if that is at least half.
     """
     column_fields = [""] * len(titles)
     for field in fields:
@@ -96,7 +103,7 @@ def match_columns(
             is_taken = bool(column_fields[index])
             if is_taken or field not in list_possible_fields(title):
                 continue
-            score = NAMED_LIKE_FIELD
+            score = SCORE_OF_FIELD_NAME
             if normalize(title) != normalize(field):
                 score = _share_of_readable(rows, index, field, is_readable)
             if score > best_score:

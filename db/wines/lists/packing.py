@@ -54,7 +54,7 @@ class Packing:
 def read_packing(text: str, *, is_served: bool = False) -> Packing | None:
     """Return in what a text says that a wine is sold, or None if it does not say it.
 
-    If `is_served`, the text is the name of a column in a restaurant's list.
+    If `is_served`, the text is the title of a column in a restaurant's list.
     """
     size_ml = _read_size(text, is_served=is_served)
     bottle_count = _count_bottles(text)

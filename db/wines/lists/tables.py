@@ -10,8 +10,8 @@ from typing import Final
 from agent.files import Unreadable
 from agent.markdown import strip_invisible
 from agent.sommelier.vocabulary import normalize
-from agent.text import cut
-from db.tables import decode, read_sheets, take_rows
+from agent.text import sanitize
+from db.tables import decode, limit_rows, read_sheets
 from db.wines.lists.columns import count_known_titles, count_offers
 from db.wines.lists.problems import CUT_OFF, CatalogueFileError, Problem
 
@@ -163,7 +163,7 @@ def _parse_csv(text: str, delimiter: str) -> NumberedRows:
     reader = csv.reader(file, delimiter=delimiter, strict=True)
     rows: list[tuple[int, Sequence[str]]] = []
     try:
-        for row in take_rows(reader):
+        for row in limit_rows(reader):
             rows.append((reader.line_num, row))
     except csv.Error as error:
         problem = Problem(f"is not CSV: {error}", reader.line_num)
@@ -253,7 +253,7 @@ def _clean(cells: Iterable[str]) -> tuple[str, ...]:
     """Return the cells, each on one line, without invisible characters, and cut if it is long."""
     cleaned: list[str] = []
     for cell in cells:
-        shortened = cut(cell, MAX_CELL_CHARS)
+        shortened = sanitize(cell, MAX_CELL_CHARS)
         visible = strip_invisible(shortened)
         # A byte order mark stands before the first cell of many files.
         words = visible.strip("\ufeff \t").split()
