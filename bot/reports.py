@@ -153,7 +153,8 @@ def _span_lines(span: SpanRecord, *, full: bool) -> Iterator[str]:
             metadata.append(clip(entry, MAX_VALUE_CHARS))
     if metadata:
         yield " · ".join(metadata)
-    for name, value in (("in  ", span.input), ("out ", span.output)):
+    values = (("in  ", span.input), ("out ", span.output))
+    for name, value in values:
         margin = name
         for line in value_lines(value, full=full):
             yield f"{margin}{line}"

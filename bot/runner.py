@@ -246,10 +246,12 @@ class TurnRunner:
         )
         turn.usage = run.usage
         deps = replace(get_deps(run), writing_calls=turn.calls)
+        models = run.models
         if budget.is_used_up():
-            # `deps.models` are those for pictures and speech.
-            return replace(run, models=(), deps=replace(deps, models={}))
-        return replace(run, deps=deps)
+            models = ()
+            # These are the models for pictures and speech.
+            deps = replace(deps, models={})
+        return replace(run, models=models, deps=deps)
 
     async def _read_person(self, turn: Turn, question: Question, root: Span) -> Person:
         """Return the user with the safety state and the memory. They are read once in a turn."""

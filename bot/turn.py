@@ -232,7 +232,9 @@ class Turn:
     @property
     def seconds(self) -> float:
         """Return how many seconds ago the turn was accepted."""
-        return max(0.0, (datetime.now(UTC) - self.accepted_at).total_seconds())
+        elapsed = datetime.now(UTC) - self.accepted_at
+        # Another machine may have accepted the turn, with a clock that is ahead of this one.
+        return max(0.0, elapsed.total_seconds())
 
     def change(self, *changes: StoredChange) -> None:
         """Collect changes that the commit makes."""

@@ -82,9 +82,8 @@ def group_wishes(wishes: Sequence[UnmetWish]) -> list[WishGroup]:
     for stemmed, members in wishes_by_stem.items():
         about = _name_shared_words(words_by_stem[stemmed])
         groups.append(WishGroup(about, tuple(members)))
-    groups.sort(key=lambda group: len(group.wishes), reverse=True)
     # The group of other wishes comes last, whatever its size.
-    groups.sort(key=lambda group: group.about == OTHER)
+    groups.sort(key=lambda group: (group.about == OTHER, -len(group.wishes)))
     return groups
 
 
@@ -103,8 +102,10 @@ def _find_subject_words(text: str) -> dict[str, str]:
     """Return the words of a text that say what it is about, by their stems."""
     words: dict[str, str] = {}
     for word in split_words(text):
-        if len(word) == 1 or word.isdecimal() or word in list_ignored_words():
+        is_letter = len(word) == 1
+        if is_letter or word.isdecimal() or word in list_ignored_words():
             continue
+        # The first word with a stem stands for the others.
         words.setdefault(stem(word), word)
     return words
 

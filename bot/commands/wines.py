@@ -4,7 +4,7 @@ import asyncio
 import csv
 import io
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -201,10 +201,11 @@ def list_catalogue(
     wines = run_with_database(open_settings(), read)
     rows: list[tuple[str, str, str, str]] = []
     for wine, changed_at in wines:
+        offers = _format_offers(wine)
         when = ""
         if changed_at:
             when = f"{changed_at:%Y-%m-%d %H:%M}"
-        rows.append((wine.label, _format_offers(wine), when, wine.id))
+        rows.append((wine.label, offers, when, wine.id))
     print_table(build_table(["Wine", "Offers", "Changed (UTC)", "Id"], rows))
 
 
@@ -322,15 +323,17 @@ def _format_report(report: ImportReport) -> str:
 
 def _problem_table(problems: Sequence[Problem]) -> Table:
     """Return a table with the number of problems of each kind, and the first rows with them."""
-    by_kind: dict[tuple[str, str], list[Problem]] = {}
+    groups: defaultdict[tuple[str, str], list[Problem]] = defaultdict(list)
     for problem in problems:
-        by_kind.setdefault((problem.column, problem.kind), []).append(problem)
+        key = (problem.column, problem.kind)
+        groups[key].append(problem)
     rows: list[tuple[str, str, str, str]] = []
-    for (column, kind), group in by_kind.items():
+    for (column, kind), group in groups.items():
+        count = str(len(group))
         examples = _name_examples(group)
-        rows.append((str(len(group)), column, kind, examples))
-    count = Column("Rows", justify="right")
-    return build_table([count, "Column", "What is wrong", "Such as"], rows)
+        rows.append((count, column, kind, examples))
+    count_column = Column("Rows", justify="right")
+    return build_table([count_column, "Column", "What is wrong", "Such as"], rows)
 
 
 def _name_examples(problems: Sequence[Problem]) -> str:
@@ -346,15 +349,16 @@ def _name_examples(problems: Sequence[Problem]) -> str:
 
 def _left_out_table(left_out: Sequence[LeftOut]) -> Table:
     """Return a table with the number of products left out for each reason, and the first names."""
-    by_reason: dict[str, list[str]] = {}
+    names_by_reason: defaultdict[str, list[str]] = defaultdict(list)
     for product in left_out:
-        by_reason.setdefault(product.reason, []).append(product.name)
+        names_by_reason[product.reason].append(product.name)
     rows: list[tuple[str, str, str]] = []
-    for reason, names in by_reason.items():
+    for reason, names in names_by_reason.items():
+        count = str(len(names))
         examples = "; ".join(names[:EXAMPLES])
-        rows.append((str(len(names)), reason, examples))
-    count = Column("Products", justify="right")
-    return build_table([count, "Because", "Such as"], rows)
+        rows.append((count, reason, examples))
+    count_column = Column("Products", justify="right")
+    return build_table([count_column, "Because", "Such as"], rows)
 
 
 def _format_csv(catalogue: CatalogueFile) -> str:
@@ -388,8 +392,10 @@ def _wine_table(catalogue: CatalogueFile, wines: Sequence[Wine]) -> Table:
 
 def _name_added_fields(catalogue: CatalogueFile, wine: Wine) -> list[str]:
     """Return the fields of a wine that were derived, or that the model gave."""
-    from_model = [f"{field} (model)" for field in catalogue.filled_in.get(wine.id, ())]
-    return [*catalogue.derived.get(wine.id, ()), *from_model]
+    names = list(catalogue.derived.get(wine.id, ()))
+    for field in catalogue.filled_in.get(wine.id, ()):
+        names.append(f"{field} (model)")
+    return names
 
 
 def _format_offers(wine: Wine) -> str:

@@ -159,8 +159,11 @@ def build_http_app(
 
 def _is_of_another_page(headers: Headers) -> bool:
     """Return whether a browser makes a request on behalf of a page from another address."""
+    # A client that is no browser sends no origin.
     origin = headers.get("origin")
-    return origin is not None and urlsplit(origin).netloc != headers.get("host")
+    if origin is None:
+        return False
+    return urlsplit(origin).netloc != headers.get("host")
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +185,8 @@ class RequireToken:
 
     def _find_refusal(self, headers: Headers) -> JSONResponse | None:
         """Return the response that refuses a request with these headers, or None."""
-        scheme, _, token = headers.get("authorization", "").partition(" ")
+        authorization = headers.get("authorization", "")
+        scheme, _, token = authorization.partition(" ")
         is_bearer = scheme.lower() == "bearer"
         if not is_bearer or not matches_secret(token.strip(), self.token):
             challenge = {"www-authenticate": "Bearer"}

@@ -10,7 +10,7 @@ So only a call that the user has seen can run.
 """
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import partial
 from typing import Final
 
@@ -25,8 +25,17 @@ from agent.markdown import escape, strip_invisible
 from agent.mcp import McpServers, Proposal
 from agent.memory.taste import describe_fact, format_added_facts, parse_suggested_fact
 from agent.safety.help_texts import INTERNATIONAL_URL
-from agent.safety.policy import PRIVATE_ACTIONS, SafetyAction
-from agent.safety.state import CONCERNS, SafetyState, most_serious_concern
+from agent.safety.policy import (
+    PRIVATE_ACTIONS,
+    RETRACTABLE_CONCERNS,
+    SafetyAction,
+)
+from agent.safety.state import (
+    CONCERNS,
+    Concern,
+    SafetyState,
+    most_serious_concern,
+)
 from agent.sommelier.wine import CELLAR_PREFIX, Wine
 from agent.text import clip
 from agent.turn import Change, Reply
@@ -174,8 +183,10 @@ def _opened_buttons(turn: Turn, reply: Reply) -> ButtonRows:
 
 def _bought_button(turn: Turn, reply: Reply) -> ButtonRows:
     """Return the button that adds the bottles that the user has bought, if they were understood."""
+    if not reply.bought or turn.is_group:
+        return ()
     data = f"{BOUGHT}{reply.bought}"
-    if not reply.bought or turn.is_group or len(data.encode()) > MAX_DATA_BYTES:
+    if len(data.encode()) > MAX_DATA_BYTES:
         return ()
     label = translate("cellar_add_label", wine=reply.bought)
     return ((Button(clip(label, MAX_LABEL_CHARS), data),),)
@@ -427,13 +438,13 @@ async def _remember_or_retract(update: Update, turn: ChatTurn) -> None:
     if await claim_press(query, turn, CONCERN) is None:
         return
     remove_buttons(query, turn, CONCERN)
-    if value == MISUNDERSTOOD:
-        turn.change(await safety.retract(turn.chat_id, turn.user_id))
-    elif value == NOT_DEPENDENT:
-        turn.change(await safety.retract(turn.chat_id, turn.user_id, {"dependence"}))
-    else:
+    if value in CONCERNS:
         turn.change(safety.remember(turn.chat_id, turn.user_id, [value]))
         await acknowledge(query, translate("concern_kept"))
         return
+    retracted: Collection[Concern] = RETRACTABLE_CONCERNS
+    if value == NOT_DEPENDENT:
+        retracted = {"dependence"}
+    turn.change(await safety.retract(turn.chat_id, turn.user_id, retracted))
     await acknowledge(query)
     turn.reply(translate("misunderstood"))

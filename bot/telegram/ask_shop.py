@@ -131,8 +131,9 @@ async def _list_wines(turn: ChatTurn, history: Sequence[StoredMessage]) -> str:
     for message in history:
         if message.wine_ids:
             wine_ids = message.wine_ids
+    wines = await turn.repositories.wines.get(wine_ids[:MAX_WINES])
     lines = []
-    for wine in await turn.repositories.wines.get(wine_ids[:MAX_WINES]):
+    for wine in wines:
         label = escape(wine.label)
         facts = escape(format_facts(wine))
         lines.append(f"- {label} · {facts}")
@@ -288,7 +289,8 @@ def number_of(referral: ReferralRow) -> str:
 
 def as_quote(text: str) -> str:
     """Return a text of a user as a Markdown quote that shows it literally."""
-    return "\n".join(f"> {escape(line)}" for line in text.strip().splitlines())
+    lines = text.strip().splitlines()
+    return "\n".join(f"> {escape(line)}" for line in lines)
 
 
 def _first_name(names: Sequence[str]) -> str:

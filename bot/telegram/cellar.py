@@ -138,7 +138,8 @@ async def _show_view(update: Update, turn: ChatTurn) -> None:
     else:
         items = await asyncio.to_thread(select_view, bottles, view, this_year())
         text = format_page(items, page, this_year())
-        turn.send(to, text, _page_buttons(view, page, len(items)))
+        buttons = _page_buttons(view, page, len(items))
+        turn.send(to, text, buttons)
 
 
 def _region_buttons(bottles: Sequence[CellarItem]) -> ButtonRows:

@@ -76,7 +76,9 @@ async def _read_file(update: Update, turn: ChatTurn) -> None:
     description = _describe_file(file, plan, has_bottles=has_bottles)
     buttons = _import_buttons(turn.id, has_bottles=has_bottles)
     turn.reply(description, buttons)
-    turn.change(KeepImport(turn.user_id, turn.id, tuple(file.items)))
+    # The id of the turn becomes the id of the import.
+    items = tuple(file.items)
+    turn.change(KeepImport(turn.user_id, turn.id, items))
 
 
 def _describe_file(file: CellarFile, plan: ImportPlan, *, has_bottles: bool) -> str:
@@ -149,7 +151,8 @@ async def _store_import(update: Update, turn: ChatTurn) -> None:
         turn.reply(translate("import_cancelled"))
         return
     import_mode = cast(ImportMode, mode)
-    plan = make_plan(items, await load_bottles(turn), import_mode)
+    bottles = await load_bottles(turn)
+    plan = make_plan(items, bottles, import_mode)
     turn.change(ImportCellar(turn.user_id, import_id, import_mode, undo_id=turn.id))
     stored = count_bottles(plan.bottles_after, plan.wines_after)
     turn.reply(translate("import_done", bottles=stored), undo_button(turn.id))

@@ -88,7 +88,8 @@ class Dispatcher:
 
     async def handle_inline(self, payload: Payload) -> None:
         """Answer a query that a user types in any chat. Store nothing about it."""
-        turn = ChatTurn(services=self.services, id=as_int(payload.get("update_id")))
+        update_id = as_int(payload.get("update_id"))
+        turn = ChatTurn(services=self.services, id=update_id)
         await self.handle(payload, turn)
 
     async def _stop_draft(self, payload: Payload) -> None:

@@ -144,10 +144,9 @@ async def _show_help(update: Update, turn: ChatTurn) -> None:
             lines.append(line)
     if turn.services.staff_chat_id is not None:
         lines.append(translate("help_shop"))
+    numbers = resources.help.write_first_numbers()
     lines.append("")
-    lines.append(
-        translate("help_numbers", numbers=resources.help.write_first_numbers())
-    )
+    lines.append(translate("help_numbers", numbers=numbers))
     buttons: ButtonRows = ()
     if is_private(update):
         buttons = numbers_button()

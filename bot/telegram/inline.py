@@ -45,7 +45,9 @@ async def _answer_query(rate_limit: RateLimit, update: Update, turn: ChatTurn) -
     if query is None or not rate_limit.count_if_allowed_now(query.from_user.id):
         return
     wines = await _find_wines(turn, query)
-    results = [_make_article(index, wine) for index, wine in enumerate(wines)]
+    results = []
+    for index, wine in enumerate(wines):
+        results.append(_make_article(index, wine))
     await answer_inline_query(query, results, CACHE_SECONDS)
 
 

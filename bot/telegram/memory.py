@@ -165,7 +165,8 @@ async def send_reminders(
     season = _season_of(now)
     for user_id in await memory.list_owners_to_remind(season):
         # A user may delete their data from now on. Then the fence drops the reminder.
-        fence = Fence(accepted_at=datetime.now(UTC), user=trace_hash("user", user_id))
+        user_hash = trace_hash("user", user_id)
+        fence = Fence(accepted_at=datetime.now(UTC), user=user_hash)
         try:
             await _remind(user_id, fence, season, memory, upkeep)
         except Exception as error:
@@ -214,4 +215,5 @@ async def _build_reminder(
     with use_language(language_from_settings(get_chosen_settings(facts))):
         text = format_items(due_items, year, translate("cellar_due"))
         stop_button = Button(translate("cellar_remind_no_button"), STOP_REMINDERS)
-    return await build_messages(Destination(user_id), [text], ((stop_button,),))
+    buttons = ((stop_button,),)
+    return await build_messages(Destination(user_id), [text], buttons)

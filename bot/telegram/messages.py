@@ -140,7 +140,8 @@ def text_to_detect(update: Update) -> str:
 
 def text_without_mentions(message: Message) -> str:
     """Return the text of a message without mentions of the bot."""
-    return _mention(message).sub(" ", text_of(message)).strip()
+    text = _mention(message).sub(" ", text_of(message))
+    return text.strip()
 
 
 def text_after_command(message: Message) -> str:

@@ -178,8 +178,11 @@ def is_same_turn(payloads: Sequence[Payload], later: Payload) -> bool:
     if _replied_id(last_message) != _replied_id(new_message):
         return False
     is_group = chat_of(later) <= 0
-    seconds = as_int(new_message.get("date")) - as_int(last_message.get("date"))
-    return not is_group or seconds <= GROUP_SECONDS
+    if not is_group:
+        return True
+    last_date = as_int(last_message.get("date"))
+    new_date = as_int(new_message.get("date"))
+    return new_date - last_date <= GROUP_SECONDS
 
 
 def _is_edit_of(payloads: Sequence[Payload], edited: Payload) -> bool:
@@ -262,7 +265,11 @@ def join_messages(messages: Sequence[Payload]) -> dict[str, Any]:
         joined["text"] = text[: size_limits.MESSAGE_CHARS]
         # The entities of one message have other positions in the joined text.
         joined["entities"] = []
-    files = list(filter(None, [file_in(message) for message in messages]))
+    files = []
+    for message in messages:
+        file = file_in(message)
+        if file:
+            files.append(file)
     if len(files) > 1:
         joined[ALBUM] = files
     for message in messages:

@@ -324,7 +324,8 @@ class UpdateRunner(Generic[T]):
     async def _commit(self, row: UpdateRow, turn: T, error: str | None = None) -> None:
         """Commit what a turn has collected. `error` is the reason if the turn is set aside."""
         await turn.render()
-        await retry_forever(self.inbox.commit, row, turn.complete_commit(), error=error)
+        commit = turn.complete_commit()
+        await retry_forever(self.inbox.commit, row, commit, error=error)
 
     async def _deliver_and_end(
         self, row: UpdateRow, turn: T, messages: Sequence[OutboxRow]

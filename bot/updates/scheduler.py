@@ -86,7 +86,10 @@ class Scheduler:
     @property
     def running(self) -> dict[str, asyncio.Task[None]]:
         """Return the tasks of the lanes that this process runs, by the names of the lanes."""
-        return {name: running.task for name, running in self._lanes.items()}
+        tasks = {}
+        for name, running_lane in self._lanes.items():
+            tasks[name] = running_lane.task
+        return tasks
 
     async def accept(self, payloads: Sequence[Payload]) -> None:
         """Store updates and schedule their lanes. Answer inline queries, which are not stored."""
