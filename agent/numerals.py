@@ -27,6 +27,8 @@ FRENCH_SCORES: Final = frozenset({60, 80})
 """The French numbers to which 10 to 19 are added: "soixante-quinze" is 75."""
 TENS: Final = range(20, 100)
 """The numbers that may follow a unit in one word: "vierundzwanzig"."""
+YEARS: Final = range(1900, 2101)
+"""The numbers that are read as years, such as vintages, where nothing says otherwise."""
 
 
 def parse_number(number: str) -> float:

@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
 from typing import Any, Final, Literal, NamedTuple
 
+from agent.numerals import YEARS
 from agent.sommelier.offers import Offer
 from agent.sommelier.queries import wine_from_name
 from agent.sommelier.serving import drinking_years
@@ -17,7 +18,6 @@ MAX_BOTTLES: Final = 999
 COUNTS: Final = range(1, MAX_BOTTLES + 1)
 MAX_NAME_CHARS: Final = 120
 """The maximum length of the name of a wine."""
-YEARS: Final = range(1900, 2101)
 USUAL_SIZE_ML: Final = 750
 """The size of a bottle if none is stated."""
 MAX_DUE_ITEMS: Final = 5

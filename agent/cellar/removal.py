@@ -12,12 +12,12 @@ from typing import Final
 from agent.cellar.index import name_size
 from agent.cellar.items import (
     MAX_NAME_CHARS,
-    YEARS,
     find_item_by_id,
     select_in_stock,
     to_wine,
 )
 from agent.language import all_common_words
+from agent.numerals import YEARS
 from agent.query_reading.language_words import load_grammar
 from agent.query_reading.tokens import strip_plural
 from agent.sommelier.wine import CELLAR_PREFIX, Wine

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from agent.cellar.index import IndexedItem, Size, index_cellar
-from agent.cellar.items import YEARS, to_wine
+from agent.cellar.items import to_wine
 from agent.cellar.removal import list_identifying_words
 from agent.cellar.rows import count_bottles, format_drinks, format_items, this_year
 from agent.cellar.search import (
@@ -23,6 +23,7 @@ from agent.documents.shop import find_shop_topics
 from agent.i18n import translate
 from agent.languages import load_languages
 from agent.markdown import unescape
+from agent.numerals import YEARS
 from agent.query_reading.request import Request
 from agent.query_reading.tables import load_pairings
 from agent.sommelier.filters import may_be_shown

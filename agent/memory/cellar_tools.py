@@ -15,7 +15,6 @@ from agent.cellar.index import IndexedItem, index_cellar
 from agent.cellar.items import (
     MAX_BOTTLES,
     MAX_NAME_CHARS,
-    YEARS,
     find_item_by_id,
     guess_wine,
     to_cellar_item,
@@ -37,6 +36,8 @@ from agent.engine.errors import ToolError
 from agent.engine.run import Run
 from agent.engine.tools import Tool, ToolOutput
 from agent.memory.changes import change_output
+from agent.memory.fact_tools import BottlePrice
+from agent.numerals import YEARS
 from agent.sommelier.filters import mark_unknown_allergens, may_be_shown
 from agent.sommelier.queries import Canonical, NameList, ShortText
 from agent.sommelier.vocabulary import Currency, Style
@@ -74,7 +75,6 @@ MAX_ROWS: Final = 60
 """The most rows that could fit into a result."""
 MIN_ITEMS_FOR_THREAD: Final = 300
 """A cellar of at least this size is searched in a thread, because it may not be cached yet."""
-BottlePrice = Annotated[float, Field(gt=0, le=100_000)]
 
 
 class CellarArguments(StrictModel):

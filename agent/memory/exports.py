@@ -14,9 +14,10 @@ from typing import Annotated, Any, Final, NamedTuple, TypeVar
 
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
-from agent.cellar.items import YEARS, to_cellar_item, to_wine
+from agent.cellar.items import to_cellar_item, to_wine
 from agent.i18n import languages
 from agent.memory.taste import MAX_FACT_CHARS
+from agent.numerals import YEARS
 from agent.safety.state import ALLERGIES
 from agent.sommelier.filters import parse_budget, parse_taste
 from agent.sommelier.wine import Wine

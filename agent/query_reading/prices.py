@@ -5,7 +5,7 @@ from itertools import pairwise
 from math import ceil
 from typing import Any, Final, NamedTuple
 
-from agent.numerals import find_number_words, parse_number
+from agent.numerals import YEARS, find_number_words, parse_number
 from agent.query_reading.language_words import load_grammar
 from agent.query_reading.phrases import Phrase
 from agent.query_reading.tokens import Token
@@ -15,7 +15,6 @@ PRICE_FIELDS: Final = frozenset({"min_price", "max_price", "currency"})
 UNKNOWN_CURRENCY: Final = "?"
 """The value that stands for any currency that cannot be converted."""
 MAX_AMOUNT: Final = 100_000
-YEARS: Final = range(1900, 2101)
 APPROXIMATE_FACTORS: Final = 0.7, 1.3
 """A price of "about 20" ranges from 0.7 * 20 to 1.3 * 20."""
 MIN_GIFT_PRICE: Final = 15

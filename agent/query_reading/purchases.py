@@ -5,9 +5,9 @@ from typing import Final
 
 from agent import size_limits
 from agent.language import common_words
-from agent.numerals import find_number_words
+from agent.numerals import YEARS, find_number_words
 from agent.query_reading.phrases import find_phrases
-from agent.query_reading.prices import YEARS, read_price
+from agent.query_reading.prices import read_price
 from agent.query_reading.tokens import tokenize
 from agent.text import fold
 

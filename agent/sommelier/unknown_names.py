@@ -17,6 +17,7 @@ from agent.formatting import month_names
 from agent.i18n import current_language
 from agent.language import all_common_words, common_words
 from agent.languages import load_languages
+from agent.numerals import YEARS
 from agent.query_reading.phrases import Phrase, detect_language, find_phrases
 from agent.query_reading.tables import ANY_LANGUAGE, load_rows
 from agent.query_reading.tokens import Token, tokenize
@@ -35,7 +36,6 @@ SMALL_WORDS: Final = frozenset(
 MAX_SMALL_WORDS: Final = 2
 """The most of them that may follow each other: "Mas de la Dame"."""
 PLACES_AND_GRAPES: Final = frozenset({"regions", "countries", "grapes"})
-YEARS: Final = range(1900, 2100)
 SENTENCE_MARKS: Final = frozenset(".:!?\n")
 """The marks after which any word has a capital letter."""
 

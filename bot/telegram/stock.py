@@ -14,6 +14,7 @@ from telegram import Update
 from agent.formatting import format_money, format_volume
 from agent.i18n import translate
 from agent.markdown import escape
+from agent.numerals import YEARS
 from agent.sommelier.offers import Offer
 from agent.sommelier.queries import MAX_NAME_CHARS, MAX_RESULTS, WineQuery
 from agent.sommelier.wine import Wine
@@ -35,8 +36,6 @@ PRICE: Final = pattern(r"\d{1,6}(?:[.,]\d{1,2})?")
 """A price without its currency: "45", "12,50"."""
 CURRENCY_SIGN: Final = pattern(r"\p{Sc}")
 """A character of the Unicode category "symbol, currency"."""
-VINTAGES: Final = range(1900, 2101)
-"""A whole number in this range is a vintage, not a price, unless it has a currency sign."""
 MAX_LABEL_CHARS: Final = 60
 
 
@@ -126,7 +125,7 @@ def _split_price(text: str) -> tuple[str, int]:
     name, _, last_word = without_sign.rpartition(" ")
     if not PRICE.fullmatch(last_word):
         return text, 0
-    may_be_vintage = last_word.isdecimal() and int(last_word) in VINTAGES
+    may_be_vintage = last_word.isdecimal() and int(last_word) in YEARS
     if may_be_vintage and not CURRENCY_SIGN.search(text):
         return text, 0
     price = float(last_word.replace(",", "."))

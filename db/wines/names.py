@@ -15,6 +15,7 @@ from typing import Final
 
 from rapidfuzz import fuzz, process
 
+from agent.numerals import YEARS
 from agent.text import split_words
 from db.wines.entries import Entry
 from db.wines.name_parts import MentionIndex, SimilarTexts, SpellingIndex
@@ -30,7 +31,6 @@ from db.wines.telling_words import (
 )
 from db.wines.years import complete_year
 
-YEARS: Final = range(1900, 2101)
 SHORT_YEAR_DIGITS: Final = 2
 ESTATE_WORDS: Final = frozenset(
     "chateau domaine weingut tenuta castello schloss quinta bodega bodegas cantina".split()

@@ -7,11 +7,11 @@ from typing import Final
 
 from agent.cellar.items import (
     USUAL_SIZE_ML,
-    YEARS,
     guess_wine,
     parse_cellar_item,
     to_cellar_item,
 )
+from agent.numerals import YEARS
 from agent.sommelier.vocabulary import OfferKind
 from agent.sommelier.wine import Wine, wine_fields
 from agent.text import pattern
