@@ -98,7 +98,11 @@ class Fallback:
         return await self._answer_by_kind(choose_kind(wish), wish, person, span)
 
     async def _answer_by_kind(
-        self, kind: Kind, wish: Wish, person: Person, span: Span
+        self,
+        kind: Kind,
+        wish: Wish,
+        person: Person,
+        span: Span,
     ) -> RuleAnswer:
         """Return the answer of a kind to the last message of a conversation."""
         if kind == "wines":
@@ -116,7 +120,10 @@ class Fallback:
         return _answer_about_shown(reply, wish)
 
     async def _answer_with_wines(
-        self, wish: Wish, person: Person, span: Span
+        self,
+        wish: Wish,
+        person: Person,
+        span: Span,
     ) -> RuleAnswer:
         """Return the wines that are found for a wish, or say that there are none."""
         found = await self._find_wines(wish, person, span)
@@ -127,7 +134,10 @@ class Fallback:
         )
 
     async def _answer_question(
-        self, wish: Wish, person: Person, span: Span
+        self,
+        wish: Wish,
+        person: Person,
+        span: Span,
     ) -> RuleAnswer:
         """Return the passage that answers a question, or say that there is none.
 
@@ -165,7 +175,11 @@ class Fallback:
         return RuleAnswer(reply=text_reply(quote_passage(passage)), passage=passage)
 
     async def _answer_from_cellar(
-        self, own_bottles: OwnBottles, wish: Wish, person: Person, span: Span
+        self,
+        own_bottles: OwnBottles,
+        wish: Wish,
+        person: Person,
+        span: Span,
     ) -> RuleAnswer:
         """Answer from the user's cellar. For tonight, add wines that are for sale.
 
@@ -225,7 +239,12 @@ class Fallback:
             retrieval.update(output=describe_chunks(chunks))
         return passage
 
-    async def _find_wines(self, wish: Wish, person: Person, span: Span) -> FoundWines:
+    async def _find_wines(
+        self,
+        wish: Wish,
+        person: Person,
+        span: Span,
+    ) -> FoundWines:
         query = build_wish_query(wish).model_dump(mode="json", exclude_defaults=True)
         with span.child("retrieve.wines", "retriever", input=query) as retrieval:
             found = await search_wines(self._catalogue, wish, person)

@@ -38,7 +38,10 @@ class AskedWines(NamedTuple):
 
 
 async def find_asked_wines(
-    catalogue: Catalogue, wish: Wish, person: Person, span: Span
+    catalogue: Catalogue,
+    wish: Wish,
+    person: Person,
+    span: Span,
 ) -> AskedWines | None:
     """Return the wines that the last message asks for by name, or None if it names no wine."""
     request = wish.own_request

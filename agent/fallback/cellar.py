@@ -143,7 +143,10 @@ def _find_readiness(request: Request) -> Readiness | None:
 
 
 def _is_for_tonight(
-    request: Request, readiness: Readiness | None, *, is_own: bool
+    request: Request,
+    readiness: Readiness | None,
+    *,
+    is_own: bool,
 ) -> bool:
     """Return whether a request wants some bottles to drink now, and not a list of bottles."""
     if "tonight" in request.cellar_words and readiness in (None, "now"):
@@ -202,7 +205,10 @@ def _price_in_euros(request: Request, name: str) -> float | None:
 
 
 def _search(
-    request: Request, query: CellarQuery, items: Sequence[IndexedItem], person: Person
+    request: Request,
+    query: CellarQuery,
+    items: Sequence[IndexedItem],
+    person: Person,
 ) -> tuple[IndexedItem, ...]:
     """Return the items for a request that the person may drink.
 

@@ -104,7 +104,9 @@ def get_comparisons(request: Request) -> tuple[FollowUp, ...]:
 
 
 def apply_follow_up(
-    request: Request, follow_up: FollowUp, shown: Sequence[Wine]
+    request: Request,
+    follow_up: FollowUp,
+    shown: Sequence[Wine],
 ) -> Request:
     """Return the request with the filter of a follow-up, compared with wines that were shown."""
     bodies = [str(wine.body) for wine in shown if wine.body]
@@ -201,6 +203,10 @@ def _higher_steps(scale_name: str, shown: Sequence[str]) -> tuple[str, ...]:
     return tuple(higher)
 
 
-def _with_filter(request: Request, name: str, values: Sequence[str]) -> Request:
+def _with_filter(
+    request: Request,
+    name: str,
+    values: Sequence[str],
+) -> Request:
     filters = {**request.filters, name: values}
     return replace(request, filters=filters)

@@ -84,7 +84,9 @@ def get_exchanges(messages: Sequence[StoredMessage]) -> list[Exchange]:
 
 
 def read_wish(
-    exchanges: Sequence[Exchange], wines: Mapping[str, Wine], default_language: str
+    exchanges: Sequence[Exchange],
+    wines: Mapping[str, Wine],
+    default_language: str,
 ) -> Wish:
     """Return the wish of a conversation. `wines` has the wines shown in it, by id."""
     wish = Wish(request=Request(language=default_language))
@@ -106,7 +108,9 @@ def read_wish(
 
 
 def without_lifted_allergies(
-    wish: Wish, exchanges: Sequence[Exchange], allergies: Collection[str]
+    wish: Wish,
+    exchanges: Sequence[Exchange],
+    allergies: Collection[str],
 ) -> Wish:
     """Return the wish without allergies that the user has stated and then lifted.
 
@@ -128,7 +132,11 @@ def without_lifted_allergies(
     return replace(wish, request=replace(wish.request, filters=filters))
 
 
-def _add_shown_wines(wish: Wish, ids: Sequence[str], wines: Mapping[str, Wine]) -> Wish:
+def _add_shown_wines(
+    wish: Wish,
+    ids: Sequence[str],
+    wines: Mapping[str, Wine],
+) -> Wish:
     """Return the wish after a reply that shows wines."""
     # A wine may be missing, because it is no longer sold or may no longer be shown to the user.
     shown = tuple(wines[wine_id] for wine_id in ids if wine_id in wines)
@@ -167,7 +175,9 @@ def _add_message(wish: Wish, text: str) -> Wish:
 
 
 def _add_follow_ups(
-    wish: Wish, own_request: Request, follow_ups: tuple[FollowUp, ...]
+    wish: Wish,
+    own_request: Request,
+    follow_ups: tuple[FollowUp, ...],
 ) -> Wish:
     """Return the wish after a message that is about the wines shown last.
 
@@ -235,7 +245,11 @@ def _merge_filters(earlier: Mapping[str, Any], new: Request) -> dict[str, Any]:
     return filters
 
 
-def _without_excluded(name: str, earlier: Any, new: Request) -> dict[str, Any]:
+def _without_excluded(
+    name: str,
+    earlier: Any,
+    new: Request,
+) -> dict[str, Any]:
     """Return an earlier filter without the values that a new message excludes.
 
     "No oak" ends the wish for oak. A filter without values is left out.

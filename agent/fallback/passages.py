@@ -14,7 +14,9 @@ MAX_PASSAGE_CHARS: Final = 700
 
 
 async def find_passage(
-    question: str, language: str, documents: DocumentStore
+    question: str,
+    language: str,
+    documents: DocumentStore,
 ) -> Chunk | None:
     """Return the passage that answers a question best, or None if no document is about it.
 

@@ -100,7 +100,10 @@ def show_found_wines(wish: Wish, found: FoundWines) -> Reply:
 
 
 def show_wines(
-    intro: str, wines: Sequence[Wine], request: Request, closing: str = ""
+    intro: str,
+    wines: Sequence[Wine],
+    request: Request,
+    closing: str = "",
 ) -> Reply:
     """Return a reply with a card for each wine, between `intro` and `closing`.
 
@@ -127,7 +130,12 @@ def show_wines(
     )
 
 
-def _make_card(number: int, wine: Wine, description: str, request: Request) -> str:
+def _make_card(
+    number: int,
+    wine: Wine,
+    description: str,
+    request: Request,
+) -> str:
     """Return the numbered card of a wine, with its notes if they are in the user's language."""
     text = description
     if wine.notes and wine.notes_language == current_language():

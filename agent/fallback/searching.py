@@ -73,7 +73,11 @@ def build_wish_query(wish: Wish) -> WineQuery:
     return query
 
 
-async def search_wines(catalogue: Catalogue, wish: Wish, person: Person) -> FoundWines:
+async def search_wines(
+    catalogue: Catalogue,
+    wish: Wish,
+    person: Person,
+) -> FoundWines:
     """Return the wines that match a wish. While there are none, relax the search step by step.
 
     If a wish for a glass or a magnum is not met, the wines are searched for in other sizes too.
@@ -94,7 +98,10 @@ async def search_wines(catalogue: Catalogue, wish: Wish, person: Person) -> Foun
 
 
 async def _search_relaxed(
-    catalogue: Catalogue, query: WineQuery, wish: Wish, person: Person
+    catalogue: Catalogue,
+    query: WineQuery,
+    wish: Wish,
+    person: Person,
 ) -> FoundWines:
     """Return the wines of a query. While there are none, make more of its filters soft."""
     found = await _search(catalogue, query, wish, person)
@@ -124,7 +131,10 @@ async def _search_relaxed(
 
 
 async def _search(
-    catalogue: Catalogue, query: WineQuery, wish: Wish, person: Person
+    catalogue: Catalogue,
+    query: WineQuery,
+    wish: Wish,
+    person: Person,
 ) -> FoundWines:
     """Return the wines of a query that a wish allows."""
     result = await find_wines(catalogue, query, person)
@@ -138,7 +148,9 @@ async def _search(
 
 
 def _list_relaxed_fields(
-    request: Request, wines: Sequence[Wine], unmet_filters: Mapping[str, Sequence[str]]
+    request: Request,
+    wines: Sequence[Wine],
+    unmet_filters: Mapping[str, Sequence[str]],
 ) -> list[str]:
     """Return the requested fields that were relaxed, and that one of the best wines does not meet.
 
@@ -152,7 +164,9 @@ def _list_relaxed_fields(
 
 
 def _list_unmet_fields(
-    request: Request, wines: Sequence[Wine], unmet_filters: Mapping[str, Sequence[str]]
+    request: Request,
+    wines: Sequence[Wine],
+    unmet_filters: Mapping[str, Sequence[str]],
 ) -> tuple[str, ...]:
     """Return the requested fields that none of the best wines meets."""
     unmet_by_all = set(request.inclusions)
@@ -180,7 +194,10 @@ def _suits_dishes(request: Request, unmet: Sequence[str]) -> bool:
 
 
 def _select_wines(
-    found: Sequence[Wine], request: Request, query: WineQuery, person: Person
+    found: Sequence[Wine],
+    request: Request,
+    query: WineQuery,
+    person: Person,
 ) -> tuple[Wine, ...]:
     """Return the wines without excluded tastes and with the requested name.
 

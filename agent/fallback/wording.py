@@ -160,7 +160,11 @@ def name_value(field: str, value: str) -> str:
     return _find_name(field, value, language)
 
 
-def _find_name(field: str, value: str, language: str) -> str:
+def _find_name(
+    field: str,
+    value: str,
+    language: str,
+) -> str:
     """Return the name that the tables have for a value, or else the value itself.
 
     A name for the value alone is preferred to a name that it shares with other values.

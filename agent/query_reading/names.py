@@ -33,7 +33,11 @@ def load_display_names() -> Mapping[tuple[str, str], Names]:
     return names
 
 
-def get_display_name(field: str, values: Sequence[str], language: str) -> str:
+def get_display_name(
+    field: str,
+    values: Sequence[str],
+    language: str,
+) -> str:
     """Return the name of a combination of values in a language, or "" if it has no name."""
     key = tuple(map(str, values))
     for code in (language, ANY_LANGUAGE, ENGLISH):

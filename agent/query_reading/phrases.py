@@ -88,7 +88,11 @@ def is_foreign_phrase(stems: Sequence[str], language: str) -> bool:
     return language not in by_language and ANY_LANGUAGE not in by_language
 
 
-def stems_between(tokens: Sequence[Token], first: Phrase, second: Phrase) -> list[str]:
+def stems_between(
+    tokens: Sequence[Token],
+    first: Phrase,
+    second: Phrase,
+) -> list[str]:
     """Return the stems of the tokens between two phrases, whichever comes first."""
     left, right = sorted((first, second), key=attrgetter("start"))
     return [token.stem for token in tokens[left.end : right.start]]

@@ -231,7 +231,11 @@ def _may_be_price(parts: Sequence[PricePart]) -> bool:
     return numbers[0] not in YEARS and parts[-1].symbol != "K"
 
 
-def _limits(low: float, higher: Sequence[float], limit: str) -> dict[str, Any]:
+def _limits(
+    low: float,
+    higher: Sequence[float],
+    limit: str,
+) -> dict[str, Any]:
     """Return the limits of a price. An amount without a limit is a maximum."""
     if higher:
         return {"min_price": low, "max_price": higher[-1]}

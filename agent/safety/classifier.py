@@ -223,7 +223,12 @@ def _hash_n_grams(units: Integers, sizes: Sizes) -> Integers:
     return np.stack(columns, axis=1)
 
 
-def _sum_windows(weights: Weights, buckets: Integers, firsts: Any, ends: Any) -> Any:
+def _sum_windows(
+    weights: Weights,
+    buckets: Integers,
+    firsts: Any,
+    ends: Any,
+) -> Any:
     """Return the sums of the weights of the n-grams in each window, scaled by their number.
 
     The result has a row for each window and a column for each label. `firsts` and `ends` are the
@@ -252,7 +257,10 @@ class _WeightedNGram(NamedTuple):
 
 
 def _find_largest(
-    weights: Any, buckets: Integers, sizes: Sizes, count: int
+    weights: Any,
+    buckets: Integers,
+    sizes: Sizes,
+    count: int,
 ) -> list[_WeightedNGram]:
     """Return the `count` n-grams of each size with the largest weights.
 

@@ -140,7 +140,11 @@ def _find_above(
     return frozenset(above)
 
 
-def _explain(concern: Concern | None, by_phrases: Set[Concern], guess: Guess) -> str:
+def _explain(
+    concern: Concern | None,
+    by_phrases: Set[Concern],
+    guess: Guess,
+) -> str:
     """Return the reason why a concern was noticed: a phrase, or n-grams of the classifier."""
     if concern is None:
         return ""

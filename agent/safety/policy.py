@@ -57,7 +57,10 @@ In a group, the user is invited to a private chat instead."""
 
 
 def decide(
-    safety: SafetyState, *, asks_for_wine: bool, is_look_up: bool = False
+    safety: SafetyState,
+    *,
+    asks_for_wine: bool,
+    is_look_up: bool = False,
 ) -> SafetyAction:
     """Return the decision of safety about a message.
 

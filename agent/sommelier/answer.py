@@ -107,7 +107,11 @@ def _check_answer(
     return _AnswerChecker(evidence, shown_ids, list_basket(wines, evidence.sources))
 
 
-def _find_problem(text: str, wine_id: str, checker: _AnswerChecker) -> str | None:
+def _find_problem(
+    text: str,
+    wine_id: str,
+    checker: _AnswerChecker,
+) -> str | None:
     """Return feedback on the first path, address, wine or figures that lack evidence, or None.
 
     `wine_id` is empty if the text is not the description of a wine.
@@ -135,7 +139,9 @@ def _find_placeholder_problem(text: str, checker: _AnswerChecker) -> str | None:
 
 
 def _find_figure_problem(
-    text: str, checker: _AnswerChecker, wine: AnyWine | None
+    text: str,
+    checker: _AnswerChecker,
+    wine: AnyWine | None,
 ) -> str | None:
     """Return feedback on the figures in a text that lack evidence, or None."""
     figures = checker.find_wrong_figures(text, wine)
@@ -159,7 +165,9 @@ def _find_name_problem(text: str, checker: _AnswerChecker) -> str | None:
 
 
 def _find_claim_problem(
-    text: str, checker: _AnswerChecker, wine: AnyWine | None
+    text: str,
+    checker: _AnswerChecker,
+    wine: AnyWine | None,
 ) -> str | None:
     """Return feedback on the first sentence that claims what no source says, or None."""
     for sentence in split_cited_sentences(text):
@@ -346,7 +354,11 @@ class _KeptText(NamedTuple):
     reads_well: bool = True
 
 
-def _keep_grounded(text: str, checker: _AnswerChecker, wine_id: str = "") -> _KeptText:
+def _keep_grounded(
+    text: str,
+    checker: _AnswerChecker,
+    wine_id: str = "",
+) -> _KeptText:
     """Return the sentences of a text that have evidence.
 
     The text does not read well without its first sentence, or if a pronoun follows a cut.

@@ -327,7 +327,10 @@ def _describe_wine(wine: ReadWine) -> dict[str, Any]:
 
 
 async def _add_our_wines(
-    record: dict[str, Any], wine: ReadWine, catalogue: Catalogue, person: Person
+    record: dict[str, Any],
+    wine: ReadWine,
+    catalogue: Catalogue,
+    person: Person,
 ) -> dict[str, Wine]:
     """Add our wines that match a label to its record, and return them by id."""
     is_clear = wine.producer and wine.sure == "certain"
@@ -375,7 +378,9 @@ def _is_probably(read_wine: ReadWine, wine: Wine) -> bool:
 
 
 async def find_in_catalogue(
-    read_wine: ReadWine, catalogue: Catalogue, person: Person
+    read_wine: ReadWine,
+    catalogue: Catalogue,
+    person: Person,
 ) -> tuple[str, list[Wine]]:
     """Return the name of the sentence that says whether we have a wine, and our wines.
 

@@ -79,7 +79,9 @@ def _has_read_prices(wine: ReadWine) -> bool:
 
 
 def _find_listed_line(
-    count: int, kind: OfferKind | None, wine: ReadWine
+    count: int,
+    kind: OfferKind | None,
+    wine: ReadWine,
 ) -> BasketLine | None:
     """Return bottles or glasses at the price of the guest's wine list."""
     price = wine.price
@@ -127,7 +129,9 @@ def format_line(line: BasketLine) -> str:
 
 
 def format_total(
-    lines: Sequence[BasketLine], budget: float | None, evidence: Evidence
+    lines: Sequence[BasketLine],
+    budget: float | None,
+    evidence: Evidence,
 ) -> str:
     """Return the total of several lines, and what remains of the guest's budget.
 
@@ -166,7 +170,10 @@ def _format_sum(
 
 
 def _format_remainder(
-    budget: float, total: float, currency: Currency | None, evidence: Evidence
+    budget: float,
+    total: float,
+    currency: Currency | None,
+    evidence: Evidence,
 ) -> str:
     """Return what remains of the budget, in the currency in which the guest named it."""
     named = find_named_currency(evidence.user_texts) or currency

@@ -77,7 +77,9 @@ def get_shown_label(wine: AnyWine) -> str:
 
 
 def _format_asked_facts(
-    wine: Wine, user_text: str, line: BasketLine | None
+    wine: Wine,
+    user_text: str,
+    line: BasketLine | None,
 ) -> Iterator[str]:
     """Yield the facts that a card has only if the guest asks for them.
 
@@ -207,7 +209,12 @@ def format_prices(wine: Wine, currency: Currency | None = None) -> str:
     return " · ".join(prices)
 
 
-def _name_offer(wine: Wine, offer: Offer, *, has_several_sizes: bool) -> str:
+def _name_offer(
+    wine: Wine,
+    offer: Offer,
+    *,
+    has_several_sizes: bool,
+) -> str:
     """Return the name of an offer, such as "Magnum", or "0.75 l" for the usual bottle.
 
     `has_several_sizes` says whether the wine has another offer of this kind. Then the name has the

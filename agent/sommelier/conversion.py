@@ -27,7 +27,11 @@ def find_named_currency(user_texts: Sequence[str]) -> Currency | None:
     return None
 
 
-def format_converted(amount: float, source: Currency, target: Currency | None) -> str:
+def format_converted(
+    amount: float,
+    source: Currency,
+    target: Currency | None,
+) -> str:
     """Return an amount in another currency in brackets: ` (≈ 38 zł)`.
 
     Return "" if there is no other currency.

@@ -139,7 +139,11 @@ def matches(wine: Wine, taste: Taste) -> bool:
     return True
 
 
-def _has_value(wine: Wine, name: str, values: Sequence[str]) -> bool:
+def _has_value(
+    wine: Wine,
+    name: str,
+    values: Sequence[str],
+) -> bool:
     """Return whether a wine is known to have one of the values of a filter."""
     if name in get_args(NameKind):
         return _has_grape_or_origin(wine, cast("NameKind", name), values)
@@ -169,7 +173,11 @@ def _list_stems(text: str) -> set[str]:
     return {stem(word) for word in split_words(text)}
 
 
-def _has_grape_or_origin(wine: Wine, kind: NameKind, names: Sequence[str]) -> bool:
+def _has_grape_or_origin(
+    wine: Wine,
+    kind: NameKind,
+    names: Sequence[str],
+) -> bool:
     """Return whether a wine has one of these grapes, countries or regions.
 
     If the grapes of the wine are unknown, the names are looked for on its label.
@@ -190,7 +198,11 @@ def _has_grape_or_origin(wine: Wine, kind: NameKind, names: Sequence[str]) -> bo
     return False
 
 
-def _share_name(kind: NameKind, names: Sequence[str], others: Sequence[str]) -> bool:
+def _share_name(
+    kind: NameKind,
+    names: Sequence[str],
+    others: Sequence[str],
+) -> bool:
     """Return whether one of the names is a synonym of one of the others."""
     canonical_names = {find_canonical_name(kind, name) for name in names}
     for other in others:
@@ -270,7 +282,11 @@ def restrict_query(query: WineQuery, person: Person) -> WineQuery:
     return restricted_query
 
 
-def _add_values(query: WineQuery, name: str, values: Sequence[str]) -> tuple[str, ...]:
+def _add_values(
+    query: WineQuery,
+    name: str,
+    values: Sequence[str],
+) -> tuple[str, ...]:
     """Return the values of a filter of a query, and further ones."""
     own_values = getattr(query, name)
     distinct = dict.fromkeys([*own_values, *values])
@@ -333,7 +349,9 @@ def _restrict_to_alcohol_free(query: WineQuery, max_abv: float) -> WineQuery:
 
 
 async def find_wines(
-    catalogue: Catalogue, query: WineQuery, person: Person
+    catalogue: Catalogue,
+    query: WineQuery,
+    person: Person,
 ) -> WineSearchResult:
     """Return the wines of a search that a person may be shown.
 
@@ -362,7 +380,9 @@ async def find_wines(
 
 
 def _put_first(
-    wines: Sequence[Wine], result: WineSearchResult, limit: int
+    wines: Sequence[Wine],
+    result: WineSearchResult,
+    limit: int,
 ) -> WineSearchResult:
     """Return a result with some wines before its own, and with at most `limit` wines."""
     wines_by_id: dict[str, Wine] = {}
@@ -375,7 +395,9 @@ def _put_first(
 
 
 async def _search_for(
-    person: Person, catalogue: Catalogue, restricted_query: WineQuery
+    person: Person,
+    catalogue: Catalogue,
+    restricted_query: WineQuery,
 ) -> WineSearchResult:
     """Return the result of a search without the wines that a person may not be shown."""
     result = await catalogue.search(restricted_query)
@@ -393,7 +415,9 @@ async def _search_for(
 
 
 def _list_allowed(
-    wines: Sequence[Wine], person: Person, avoided: Collection[str]
+    wines: Sequence[Wine],
+    person: Person,
+    avoided: Collection[str],
 ) -> tuple[Wine, ...]:
     """Return the wines that a person may be shown, marked with what they may contain."""
     allowed: list[Wine] = []
@@ -425,7 +449,9 @@ def _limit_to_query(result: WineSearchResult, query: WineQuery) -> WineSearchRes
 
 
 async def get_wines(
-    catalogue: Catalogue, wine_ids: Sequence[str], person: Person
+    catalogue: Catalogue,
+    wine_ids: Sequence[str],
+    person: Person,
 ) -> list[Wine]:
     """Return the wines with these ids that a person may be shown."""
     wines = await catalogue.get(wine_ids)

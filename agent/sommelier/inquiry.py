@@ -59,7 +59,11 @@ class Inquiry:
 
 
 async def list_prefetched_calls(
-    inquiry: Inquiry, run: Run, catalogue: Catalogue, *, can_search_documents: bool
+    inquiry: Inquiry,
+    run: Run,
+    catalogue: Catalogue,
+    *,
+    can_search_documents: bool,
 ) -> tuple[ToolCall, ...]:
     """Return the tool calls to run before a model is asked, as if it had made them.
 
@@ -85,7 +89,11 @@ async def list_prefetched_calls(
 
 
 async def _find_needed_call(
-    message: str, run: Run, catalogue: Catalogue, *, can_search_documents: bool
+    message: str,
+    run: Run,
+    catalogue: Catalogue,
+    *,
+    can_search_documents: bool,
 ) -> ToolCall | None:
     """Return the call of a search that a first message certainly needs, or None."""
     language = current_language()

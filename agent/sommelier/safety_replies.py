@@ -8,7 +8,11 @@ from agent.safety.state import SERIOUS_CONCERNS, SafetyState
 from agent.turn import Reply
 
 
-def safety_reply(action: SafetyAction, safety: SafetyState, texts: Help) -> Reply:
+def safety_reply(
+    action: SafetyAction,
+    safety: SafetyState,
+    texts: Help,
+) -> Reply:
     """Return the reply for any action except ANSWER. It needs no model and shows no wine."""
     writers = {
         SafetyAction.CRISIS_HELP: texts.write_crisis_help,
@@ -27,7 +31,11 @@ def safety_reply(action: SafetyAction, safety: SafetyState, texts: Help) -> Repl
     )
 
 
-def add_line(reply: Reply, safety: SafetyState, texts: Help) -> Reply:
+def add_line(
+    reply: Reply,
+    safety: SafetyState,
+    texts: Help,
+) -> Reply:
     """Return a reply with a line about help, if one is due.
 
     It is due after a crisis, and if the message of the user may state a concern.

@@ -163,7 +163,12 @@ class Sommelier:
         reply = await self._answer_person(inquiry, run, Person(safety))
         return add_line(reply, safety, self._help)
 
-    async def _answer_person(self, inquiry: Inquiry, run: Run, person: Person) -> Reply:
+    async def _answer_person(
+        self,
+        inquiry: Inquiry,
+        run: Run,
+        person: Person,
+    ) -> Reply:
         """Answer with the wines that `person` may be shown."""
         attachment = inquiry.attachment
         has_new_list = attachment is not None and attachment.is_new_list
@@ -214,7 +219,11 @@ class Sommelier:
         return replace(reply, notes=(translate("no_model"),))
 
     async def _reply_to_response(
-        self, inquiry: Inquiry, run: Run, prompt: Prompt, response: Response
+        self,
+        inquiry: Inquiry,
+        run: Run,
+        prompt: Prompt,
+        response: Response,
     ) -> Reply:
         """Convert a model's response to a reply, after acting on a concern that it reports."""
         person = get_person(run)
@@ -240,7 +249,10 @@ class Sommelier:
         )
 
     def _hear_concern(
-        self, inquiry: Inquiry, run: Run, response: Response
+        self,
+        inquiry: Inquiry,
+        run: Run,
+        response: Response,
     ) -> SafetyState:
         """Return the safety of the user, with the concern that the model reports, if any."""
         safety = get_person(run).safety
@@ -258,7 +270,11 @@ class Sommelier:
         return safety_with_concern
 
     async def _ask_with_notice(
-        self, inquiry: Inquiry, run: Run, prompt: Prompt, first: Response
+        self,
+        inquiry: Inquiry,
+        run: Run,
+        prompt: Prompt,
+        first: Response,
     ) -> Response:
         """Ask again, because a notice will now be shown above the answer.
 
@@ -284,7 +300,10 @@ class Sommelier:
         )
 
     async def _ask_model(
-        self, inquiry: Inquiry, run: Run, prompt: Prompt
+        self,
+        inquiry: Inquiry,
+        run: Run,
+        prompt: Prompt,
     ) -> Response | None:
         """Return the response of a model, or None if the rules should answer.
 
@@ -331,7 +350,11 @@ class Sommelier:
         return {"names": names, "allergies": allergies}
 
     def _write_instructions(
-        self, inquiry: Inquiry, run: Run, prompt: Prompt, tools: Sequence[Tool]
+        self,
+        inquiry: Inquiry,
+        run: Run,
+        prompt: Prompt,
+        tools: Sequence[Tool],
     ) -> Prompt:
         """Return the system prompt with its rules about tools, the guest, and a notice if any."""
         tool_rules: list[str] = []
@@ -390,7 +413,10 @@ class Sommelier:
         return tools
 
     async def _convert_response(
-        self, inquiry: Inquiry, run: Run, response: Response
+        self,
+        inquiry: Inquiry,
+        run: Run,
+        response: Response,
     ) -> Reply:
         """Convert a response to a reply, or answer by rules if there is no usable answer in it.
 
@@ -410,7 +436,11 @@ class Sommelier:
         return _add_effects(reply, response)
 
     async def _format_answer(
-        self, inquiry: Inquiry, run: Run, response: Response, answer: SommelierResponse
+        self,
+        inquiry: Inquiry,
+        run: Run,
+        response: Response,
+        answer: SommelierResponse,
     ) -> Reply:
         """Return a reply with an answer of a model, and with the wines that its prose names.
 
@@ -439,7 +469,10 @@ class Sommelier:
         return _with_outcome(reply, response)
 
     async def _find_named_wines(
-        self, answer: SommelierResponse, response: Response, run: Run
+        self,
+        answer: SommelierResponse,
+        response: Response,
+        run: Run,
     ) -> list[Wine]:
         """Return the wines that an answer names without their ids.
 

@@ -149,7 +149,9 @@ def _list_phrases(text: str) -> Sequence[str]:
 
 
 def _find_in_table(
-    table: Mapping[str, ByStyle], phrases: Iterable[str], style: Style
+    table: Mapping[str, ByStyle],
+    phrases: Iterable[str],
+    style: Style,
 ) -> Range | None:
     """Return the range of the first phrase that a table has for a style, or None."""
     for phrase in phrases:
@@ -160,7 +162,9 @@ def _find_in_table(
 
 
 def _find_term(
-    terms: Iterable[_Term], phrases: Collection[str], style: Style
+    terms: Iterable[_Term],
+    phrases: Collection[str],
+    style: Style,
 ) -> Range | None:
     """Return the range of the longest term among the phrases, or None.
 
@@ -181,7 +185,11 @@ def _find_term(
     return years
 
 
-def _adjust_to_price(years: Range, style: Style, euros: float | None) -> Range:
+def _adjust_to_price(
+    years: Range,
+    style: Style,
+    euros: float | None,
+) -> Range:
     """Return the years of a wine, fewer if it is cheap and more if it is dear.
 
     A cheap wine is made to be drunk soon, and a dear wine is made to be kept.

@@ -105,7 +105,9 @@ SMALL_SOMMELIER: Final[OutputContract[SommelierResponse]] = replace(
 
 
 async def ask_small_model(
-    message: str, run: Run[Deps], by_rules: RuleAnswer
+    message: str,
+    run: Run[Deps],
+    by_rules: RuleAnswer,
 ) -> AgenticResponse[SommelierResponse] | None:
     """Return the model's answer about the wines that the rules found, without earlier messages.
 
@@ -131,7 +133,11 @@ async def ask_small_model(
     return _compose(response, by_rules.wish, wines)
 
 
-def _write_request(message: str, wish: str, wines: Sequence[DescribedWine]) -> str:
+def _write_request(
+    message: str,
+    wish: str,
+    wines: Sequence[DescribedWine],
+) -> str:
     """Return a message for the model: the guest's, the wish as understood, and the wines."""
     lines = [message]
     if wish:

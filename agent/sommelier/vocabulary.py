@@ -149,7 +149,11 @@ def to_euros(amount: float, currency: Currency) -> float:
     return round(amount * _load_currencies().euros[currency], 2)
 
 
-def convert(amount: float, source: Currency, target: Currency) -> float:
+def convert(
+    amount: float,
+    source: Currency,
+    target: Currency,
+) -> float:
     """Convert an amount from one currency to another, at rounded rates."""
     euros = _load_currencies().euros
     return amount * euros[source] / euros[target]
@@ -192,7 +196,9 @@ def currencies_by_word() -> Mapping[str, frozenset[Currency]]:
 
 
 def _add_currencies(
-    by_word: dict[str, set[Currency]], words: str, currencies: Collection[Currency]
+    by_word: dict[str, set[Currency]],
+    words: str,
+    currencies: Collection[Currency],
 ) -> None:
     """Add the currencies that some words, separated by spaces, may mean."""
     for word in words.split():
