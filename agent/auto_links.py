@@ -192,7 +192,11 @@ def _end_of_cashtag(word: str, start: int) -> int:
     return _end_of_tag(word, start, end)
 
 
-def _end_of_tag(word: str, start: int, end: int) -> int:
+def _end_of_tag(
+    word: str,
+    start: int,
+    end: int,
+) -> int:
     """Return the end of a tag with the name of a bot, if one follows: `/start@name`.
 
     Return `start` if nothing follows the symbol of the tag.
@@ -204,7 +208,11 @@ def _end_of_tag(word: str, start: int, end: int) -> int:
     return end
 
 
-def _skip(word: str, index: int, is_part: Callable[[str], bool]) -> int:
+def _skip(
+    word: str,
+    index: int,
+    is_part: Callable[[str], bool],
+) -> int:
     """Return the index of the first character, from `index` on, that is no part of the tag."""
     while index < len(word) and is_part(word[index]):
         index += 1
@@ -244,7 +252,11 @@ def _find_start(word: str, start: int) -> int:
     return start
 
 
-def _find_end(word: str, start: int, end: int) -> int:
+def _find_end(
+    word: str,
+    start: int,
+    end: int,
+) -> int:
     """Return where the address in `word[start:end]` ends, without the punctuation around it."""
     # The number of closing brackets that were not opened.
     surplus: dict[str, int] = {}

@@ -192,7 +192,11 @@ def _limit_this_process(seconds: int) -> None:
         _lower_limit(resource.RLIMIT_AS, MEMORY_BYTES, MEMORY_BYTES)
 
 
-def _lower_limit(kind: int, soft: int, hard: int) -> None:
+def _lower_limit(
+    kind: int,
+    soft: int,
+    hard: int,
+) -> None:
     """Set a limit of this process, unless a lower limit is set already."""
     _, present = resource.getrlimit(kind)
     if present != resource.RLIM_INFINITY:  # which is a negative number

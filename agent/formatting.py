@@ -27,7 +27,11 @@ def format_money(amount: float, currency: str | None) -> str:
     return _format_money(amount, currency, current_locale())
 
 
-def format_money_range(low: float, high: float, currency: str | None) -> str:
+def format_money_range(
+    low: float,
+    high: float,
+    currency: str | None,
+) -> str:
     """Return two amounts as a range: `€10–20`, in German `10–20 €`."""
     first = format_money(low, currency)
     last = format_money(high, currency)
@@ -51,7 +55,11 @@ def _format_sign(currency: str) -> str:
 
 
 @lru_cache(maxsize=MAX_CACHED_AMOUNTS)
-def _format_money(amount: float, currency: str | None, locale: str) -> str:
+def _format_money(
+    amount: float,
+    currency: str | None,
+    locale: str,
+) -> str:
     from babel.numbers import format_currency, format_decimal  # noqa: PLC0415 - 25 ms
 
     pattern = "#,##0.00"

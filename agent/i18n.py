@@ -179,7 +179,10 @@ def is_language_settled() -> bool:
 
 
 def set_language(
-    language: str | None, *, is_settled: bool = False, is_chosen: bool = False
+    language: str | None,
+    *,
+    is_settled: bool = False,
+    is_chosen: bool = False,
 ) -> None:
     """Set the current language of this task and of the tasks it starts.
 

@@ -103,7 +103,11 @@ def _find_sentence_ends(text: str, limit: int) -> Iterator[int]:
             yield end
 
 
-def _ends_sentence(text: str, start: int, end: int) -> bool:
+def _ends_sentence(
+    text: str,
+    start: int,
+    end: int,
+) -> bool:
     """Return whether `text[start:end]` ends a sentence. In "Dr. No" and "e.g. this" it does not."""
     mark = text[start:end].strip("\"'»”’)]")
     if mark != ".":

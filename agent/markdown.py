@@ -78,7 +78,11 @@ def strip_invisible(text: str) -> str:
     return "".join(visible)
 
 
-def _keep_visible(before: str, char: str, after: str) -> str:
+def _keep_visible(
+    before: str,
+    char: str,
+    after: str,
+) -> str:
     """Return a character that is visible between its neighbours, or else a space or nothing."""
     if char in _JOINERS:
         is_visible = min(before, after) >= _FIRST_JOINER_SCRIPT

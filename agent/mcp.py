@@ -284,7 +284,12 @@ class Connection:
         content = RESULT_FORMAT.format(server=self.name, text=data)
         return ToolOutput(content, evidence)
 
-    async def _run_tool(self, tool_name: str, arguments: AnyArguments, run: Run) -> str:
+    async def _run_tool(
+        self,
+        tool_name: str,
+        arguments: AnyArguments,
+        run: Run,
+    ) -> str:
         """Run a tool, and return its result as text.
 
         Raises:
@@ -427,7 +432,9 @@ def format_result(result: "CallToolResult", max_chars: int) -> str:
 
 
 def collect_evidence(
-    key: str, text: str, arguments: Mapping[str, Any]
+    key: str,
+    text: str,
+    arguments: Mapping[str, Any],
 ) -> dict[str, Source]:
     """Return the evidence of a result by id: its text, and the web addresses in it.
 

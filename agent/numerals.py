@@ -120,7 +120,11 @@ def _read_numbers(run: str) -> list[_Number]:
     return numbers
 
 
-def _join(first: _Number, joint: str, second: _Number) -> _Number | None:
+def _join(
+    first: _Number,
+    joint: str,
+    second: _Number,
+) -> _Number | None:
     """Return the number that two parts make, or None if the second begins another number."""
     if not _may_join(first.word, joint, second.word):
         return None
@@ -135,7 +139,11 @@ def _join(first: _Number, joint: str, second: _Number) -> _Number | None:
     return _Number(value, first.start, second.end, second.word)
 
 
-def _may_join(first: str, joint: str, second: str) -> bool:
+def _may_join(
+    first: str,
+    joint: str,
+    second: str,
+) -> bool:
     """Return whether `joint` may join two number words, such as "a" in the Czech "pětadvacet"."""
     joint = joint.strip(" -")
     if not joint:
@@ -147,7 +155,11 @@ def _may_join(first: str, joint: str, second: str) -> bool:
     return False
 
 
-def _may_add(first: int, second: int, joint: str) -> bool:
+def _may_add(
+    first: int,
+    second: int,
+    joint: str,
+) -> bool:
     """Return whether the values of two parts of a number are added."""
     if first % 100 == 0:
         return True

@@ -38,7 +38,9 @@ class ImportPlan:
 
 
 def make_plan(
-    listed: Sequence[CellarItem], stored: Collection[CellarItem], mode: ImportMode
+    listed: Sequence[CellarItem],
+    stored: Collection[CellarItem],
+    mode: ImportMode,
 ) -> ImportPlan:
     """Return the changes that an import of listed items makes in a cellar."""
     in_stock = select_in_stock(stored)
@@ -69,7 +71,9 @@ def make_plan(
 
 
 def _find_changes(
-    listed: Sequence[CellarItem], stored: Collection[CellarItem], mode: ImportMode
+    listed: Sequence[CellarItem],
+    stored: Collection[CellarItem],
+    mode: ImportMode,
 ) -> list[CellarItem]:
     """Return the listed items that change a stored item or are new, with the count to add."""
     stored_by_key = {item.key: item for item in stored}
@@ -83,7 +87,9 @@ def _find_changes(
 
 
 def _find_change(
-    listed: CellarItem, stored: CellarItem | None, mode: ImportMode
+    listed: CellarItem,
+    stored: CellarItem | None,
+    mode: ImportMode,
 ) -> CellarItem | None:
     """Return a listed item with the count to add to the stored one, or None if nothing changes."""
     added = listed.count

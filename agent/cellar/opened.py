@@ -89,7 +89,9 @@ def open_bottle(
 
 
 def attach_note(
-    items: Sequence[CellarItem], drinks: Sequence[Drink], line: str
+    items: Sequence[CellarItem],
+    drinks: Sequence[Drink],
+    line: str,
 ) -> tuple[Drink, Drink] | None:
     """Return the opened bottle that a line rates, as it was and with the new rating and note.
 

@@ -118,7 +118,9 @@ def format_regions(items: Sequence[CellarItem]) -> str:
 
 
 def select_view(
-    items: Sequence[CellarItem], name: str, year: int
+    items: Sequence[CellarItem],
+    name: str,
+    year: int,
 ) -> Sequence[IndexedItem]:
     """Return the items of a view.
 
@@ -144,7 +146,11 @@ def select_view(
     return selected
 
 
-def format_page(listed: Sequence[IndexedItem], page: int, year: int) -> str:
+def format_page(
+    listed: Sequence[IndexedItem],
+    page: int,
+    year: int,
+) -> str:
     """Return a page of a list as Markdown, below the numbers of all its wines and bottles.
 
     `page` counts from 0.

@@ -130,7 +130,11 @@ def describe_picture(items: Sequence[CellarItem], year: int) -> CellarPicture:
     )
 
 
-def _make_bar(name: str, count: int, colour: str = "") -> Bar:
+def _make_bar(
+    name: str,
+    count: int,
+    colour: str = "",
+) -> Bar:
     return Bar(name, count, format_number(count), colour)
 
 
@@ -209,7 +213,9 @@ def _write_small_png(figure: "Figure") -> bytes:
 
 
 def _add_axes(
-    figure: "Figure", place: tuple[float, float], size: tuple[float, float]
+    figure: "Figure",
+    place: tuple[float, float],
+    size: tuple[float, float],
 ) -> "Axes":
     """Return axes without a frame, with their top left corner at `place`.
 
@@ -228,7 +234,11 @@ def _add_axes(
 
 
 def _write_at(
-    figure: "Figure", left: float, top: float, text: str, **style: Any
+    figure: "Figure",
+    left: float,
+    top: float,
+    text: str,
+    **style: Any,
 ) -> None:
     """Write a text as it is, at a distance in inches from the top left corner."""
     style.setdefault("color", INK)
@@ -249,7 +259,13 @@ def _replace_unknown_characters(text: str) -> str:
     return shown
 
 
-def _write(axes: "Axes", x: float, y: float, text: str, **style: Any) -> None:
+def _write(
+    axes: "Axes",
+    x: float,
+    y: float,
+    text: str,
+    **style: Any,
+) -> None:
     """Write a text unchanged. A "$" in a name does not begin a formula."""
     style.setdefault("color", INK)
     text = _replace_unknown_characters(text)
@@ -302,7 +318,11 @@ def _add_legend(axes: "Axes", columns: int) -> None:
     )
 
 
-def _draw_bars(axes: "Axes", bars: Sequence[Bar], rows: int) -> None:
+def _draw_bars(
+    axes: "Axes",
+    bars: Sequence[Bar],
+    rows: int,
+) -> None:
     """Draw horizontal bars, the first on top, with their names and numbers."""
     coloured_counts = [bar.count for bar in bars if bar.colour]
     longest = max(coloured_counts, default=1)

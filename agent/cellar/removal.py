@@ -75,7 +75,11 @@ def parse_removal(text: str) -> tuple[int, str]:
     return count, name
 
 
-def find_item_to_remove(items: Sequence[CellarItem], name: str, count: int) -> Removal:
+def find_item_to_remove(
+    items: Sequence[CellarItem],
+    name: str,
+    count: int,
+) -> Removal:
     """Return the removal of `count` bottles of the wine that `name` means, or why there is none.
 
     `name` is the id of an item, or words of its label. Exactly one item must fit all of the words.

@@ -64,7 +64,9 @@ class CellarQuery(StrictModel):
 
 
 def search_cellar(
-    items: Sequence[IndexedItem], query: CellarQuery, pairing: Pairing | None = None
+    items: Sequence[IndexedItem],
+    query: CellarQuery,
+    pairing: Pairing | None = None,
 ) -> list[IndexedItem]:
     """Return the items that meet all filters of a query.
 
@@ -88,7 +90,9 @@ def search_cellar(
 
 
 def _sort_by_pairing(
-    items: list[IndexedItem], pairing: Pairing, foods: Sequence[str]
+    items: list[IndexedItem],
+    pairing: Pairing,
+    foods: Sequence[str],
 ) -> None:
     """Put the items of each state that suit a pairing best before the others of that state."""
 
@@ -253,7 +257,11 @@ def _has_phrase(text: str, phrases: Sequence[str]) -> bool:
     return any(phrase in text for phrase in phrases)
 
 
-def _count_points(item: CellarItem, pairing: Pairing, foods: Sequence[str]) -> int:
+def _count_points(
+    item: CellarItem,
+    pairing: Pairing,
+    foods: Sequence[str],
+) -> int:
     """Return how well a wine suits a pairing and the foods for which it was chosen."""
     wine: Mapping[str, Any] = item.wine
     points = 0

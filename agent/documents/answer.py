@@ -114,7 +114,10 @@ async def answer_question(
 
 
 async def _ask_model(
-    question: str, chunks: Sequence[Chunk], run: Run, prompt: Prompt
+    question: str,
+    chunks: Sequence[Chunk],
+    run: Run,
+    prompt: Prompt,
 ) -> AgenticResponse[str]:
     message = PROMPT.format(
         excerpts=format_excerpts(chunks),
@@ -126,7 +129,9 @@ async def _ask_model(
 
 
 async def _retrieve_on_topic(
-    question: str, documents: DocumentStore, run: Run
+    question: str,
+    documents: DocumentStore,
+    run: Run,
 ) -> list[Chunk]:
     """Return the best chunks that are about the topics of a question.
 

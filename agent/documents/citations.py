@@ -236,7 +236,11 @@ def number_citations(
     return "".join(parts), tuple(citations.values())
 
 
-def _find_cited_chunk(statement: str, path: str, chunks: Sequence[Chunk]) -> Chunk:
+def _find_cited_chunk(
+    statement: str,
+    path: str,
+    chunks: Sequence[Chunk],
+) -> Chunk:
     """Return the chunk of a document that shares most words with a statement."""
     words = list_content_words(statement)
 
@@ -248,7 +252,11 @@ def _find_cited_chunk(statement: str, path: str, chunks: Sequence[Chunk]) -> Chu
     return max(of_document, key=count_shared)
 
 
-def _make_citation(number: int, chunk: Chunk, statement: str) -> Citation:
+def _make_citation(
+    number: int,
+    chunk: Chunk,
+    statement: str,
+) -> Citation:
     return Citation(
         number=number,
         path=chunk.path,
@@ -329,7 +337,9 @@ def find_unretrieved_path(text: str, evidence: Evidence) -> str | None:
 
 
 def find_wrong_number(
-    text: str, chunks: Sequence[Chunk], other_texts: Iterable[str]
+    text: str,
+    chunks: Sequence[Chunk],
+    other_texts: Iterable[str],
 ) -> str | None:
     """Return feedback on the first cited sentence with a number that nothing supports, or None.
 
@@ -438,7 +448,9 @@ def split_statements(text: str, paths: Collection[str]) -> list[Statement]:
 
 
 def keep_sentences(
-    text: str, paths: Collection[str], accept: Callable[[Statement], bool]
+    text: str,
+    paths: Collection[str],
+    accept: Callable[[Statement], bool],
 ) -> str:
     """Return an answer without the sentences that `accept` rejects, otherwise unchanged.
 
@@ -497,7 +509,9 @@ def _parse_lines(text: str, paths: Collection[str]) -> list[Line]:
 
 
 def _parse_line(
-    text: str, paths: Collection[str], covering: _CitedPaths
+    text: str,
+    paths: Collection[str],
+    covering: _CitedPaths,
 ) -> tuple[Line, _CitedPaths]:
     """Return a line with its sentences, and the paths that cover the line before it.
 

@@ -135,7 +135,9 @@ class LookUpResult:
 
 
 def build_result_fields(
-    chunks: Sequence[Chunk], response: AgenticResponse[Any] | None, prompt: Prompt
+    chunks: Sequence[Chunk],
+    response: AgenticResponse[Any] | None,
+    prompt: Prompt,
 ) -> dict[str, Any]:
     """Return the fields of a `LookUpResult`. `response` is None if no model was asked."""
     fields: dict[str, Any] = {}
@@ -161,7 +163,9 @@ def build_result_fields(
 
 
 async def retrieve(
-    documents: DocumentStore, queries: Sequence[str], span: Span
+    documents: DocumentStore,
+    queries: Sequence[str],
+    span: Span,
 ) -> list[Chunk]:
     """Return at most 6 of the best chunks for any of `queries`. Errors of the store are raised.
 
@@ -217,13 +221,21 @@ def format_excerpts(chunks: Sequence[Chunk]) -> str:
     return "\n\n".join(texts)
 
 
-def format_source_line(number: int, title: str, location: str) -> str:
+def format_source_line(
+    number: int,
+    title: str,
+    location: str,
+) -> str:
     """Return a Markdown line that names a source, to show below an answer."""
     source = " ".join(f"{title} · {location}".split())
     return f"[{number}] {escape(source)}"
 
 
-def find_best_passage(text: str, question: str, limit: int = MAX_PASSAGE_CHARS) -> str:
+def find_best_passage(
+    text: str,
+    question: str,
+    limit: int = MAX_PASSAGE_CHARS,
+) -> str:
     """Return the paragraph of `text` that shares most words with `question`, cut to `limit`."""
     question_words = list_content_words(question)
 

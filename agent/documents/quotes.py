@@ -345,7 +345,10 @@ def _list_queries(query: str) -> Sequence[str]:
 
 
 def _build_cache_key(
-    query: str, chunks: Sequence[Chunk], run: Run, prompt: Prompt
+    query: str,
+    chunks: Sequence[Chunk],
+    run: Run,
+    prompt: Prompt,
 ) -> Hashable:
     """Return everything on which the quotes for a query depend."""
     cheaper_models = get_deps(run).models.values()  # one of them may be asked first
@@ -435,7 +438,11 @@ def _check_snippets(
     return tuple(quotes.values())
 
 
-def _build_quote(chunk: Chunk, content: str, relevance: str) -> Quote:
+def _build_quote(
+    chunk: Chunk,
+    content: str,
+    relevance: str,
+) -> Quote:
     return Quote(
         content=content,
         source_id=chunk.document_id,

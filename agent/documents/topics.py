@@ -161,7 +161,9 @@ def _find_term(word: str, language: str) -> Synonyms | None:
 
 
 def _list_content_words(
-    tokens: Sequence[Token], phrases: Sequence[Phrase], language: str
+    tokens: Sequence[Token],
+    phrases: Sequence[Phrase],
+    language: str,
 ) -> Iterator[str]:
     """Yield the words that have a meaning of their own, in the form of `split_words`.
 

@@ -75,7 +75,11 @@ class ModelError(AgentError):
     outcome: ClassVar[ResponseOutcome] = "model_error"
 
     def __init__(
-        self, message: str, *, status: int | None = None, server_text: str = ""
+        self,
+        message: str,
+        *,
+        status: int | None = None,
+        server_text: str = "",
     ) -> None:
         super().__init__(message)
         self.status = status

@@ -208,7 +208,11 @@ class LLMService:
         return _plain_data(answer)
 
     def _interpret_error(
-        self, error: ServerError, dialect: Dialect, *, beside_tools: bool
+        self,
+        error: ServerError,
+        dialect: Dialect,
+        *,
+        beside_tools: bool,
     ) -> LLMResponse:
         """Return the response that the server's error stands for, or raise the right ModelError.
 

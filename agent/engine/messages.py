@@ -301,7 +301,10 @@ class Conversation:
         return unique
 
     def add_results(
-        self, response: LLMResponse, calls: Sequence[ToolCall], results: Sequence[str]
+        self,
+        response: LLMResponse,
+        calls: Sequence[ToolCall],
+        results: Sequence[str],
     ) -> None:
         """Append a response that called tools, and the results of its calls in the same order.
 
@@ -317,7 +320,12 @@ class Conversation:
             result_message["content"] = content
             self._added.append(result_message)
 
-    def add_feedback(self, response: LLMResponse, raw: str, feedback: str) -> None:
+    def add_feedback(
+        self,
+        response: LLMResponse,
+        raw: str,
+        feedback: str,
+    ) -> None:
         """Append an invalid response and its feedback. Those of the attempt before are removed.
 
         `raw` is the text of the response without its reasoning. If tools were called, the response

@@ -72,7 +72,11 @@ class ModelChain:
     """The place in `run.models` of the model that is asked next."""
 
     async def ask(
-        self, chat: Conversation, request: LLMRequest, *, attempt: int
+        self,
+        chat: Conversation,
+        request: LLMRequest,
+        *,
+        attempt: int,
     ) -> tuple[LLMResponse, Span]:
         """Return a response and the span of its request.
 
@@ -115,7 +119,10 @@ class ModelChain:
         return wait
 
     async def _ask_once(
-        self, messages: list[Message], request: LLMRequest, attempt: int
+        self,
+        messages: list[Message],
+        request: LLMRequest,
+        attempt: int,
     ) -> tuple[LLMResponse, Span]:
         """Send one request on a span of its own, and count the response."""
         model = self.run.models[self._model_index]
@@ -142,7 +149,11 @@ class ModelChain:
             raise LimitReached(f"this turn has used up its {limit}")
 
     def _open_span(
-        self, model: LLM, messages: list[Message], request: LLMRequest, attempt: int
+        self,
+        model: LLM,
+        messages: list[Message],
+        request: LLMRequest,
+        attempt: int,
     ) -> Span:
         """Open the span of a request.
 
@@ -167,7 +178,11 @@ class ModelChain:
         )
 
     async def _send(
-        self, model: LLM, messages: list[Message], request: LLMRequest, span: Span
+        self,
+        model: LLM,
+        messages: list[Message],
+        request: LLMRequest,
+        span: Span,
     ) -> LLMResponse:
         """Send a request, and return the response.
 
@@ -195,7 +210,11 @@ class ModelChain:
             raise ModelRejected(f"the model failed ({error_type})") from None
 
     def _count(
-        self, response: LLMResponse, span: Span, *, is_answered: bool = True
+        self,
+        response: LLMResponse,
+        span: Span,
+        *,
+        is_answered: bool = True,
     ) -> None:
         """Add a response to the usage of the turn, and put it onto its span.
 
@@ -233,7 +252,9 @@ def _recorded_parameters(request: LLMRequest) -> dict[str, Any]:
 
 
 def _estimate_response(
-    model: LLM, messages: list[Message], written: Written
+    model: LLM,
+    messages: list[Message],
+    written: Written,
 ) -> LLMResponse:
     """Return the response that was cancelled, with an estimate of its tokens."""
     prompt_chars = len(json.dumps(messages, default=str))
@@ -282,7 +303,10 @@ def find_price(response: LLMResponse, prices: Mapping[str, Price]) -> Price | No
 
 @lru_cache(1024)  # asking genai-prices takes 0.2 ms
 def _published_price(
-    model: str, server: str | None, prompt_thousands: int, half_hour: int
+    model: str,
+    server: str | None,
+    prompt_thousands: int,
+    half_hour: int,
 ) -> Price | None:
     """Return the published price of a model, or None.
 
@@ -299,7 +323,11 @@ def _published_price(
     return None
 
 
-def _look_up_price(model: str, server: str | None, prompt_tokens: int) -> Price:
+def _look_up_price(
+    model: str,
+    server: str | None,
+    prompt_tokens: int,
+) -> Price:
     """Return the price that genai-prices has for a prompt of this length.
 
     Raises:

@@ -274,7 +274,11 @@ def strip_thoughts(text: str) -> str:
     return text.strip()
 
 
-def read_json(text: str, opening: str = "{", closing: str = "}") -> object:
+def read_json(
+    text: str,
+    opening: str = "{",
+    closing: str = "}",
+) -> object:
     """Return the only JSON value of a text: the whole text, or the part that brackets enclose.
 
     Raises:
@@ -372,7 +376,9 @@ def _find_placeholder(value: object) -> str | None:
 
 
 async def _check(
-    answer: T, contract: OutputContract[T], evidence: Evidence
+    answer: T,
+    contract: OutputContract[T],
+    evidence: Evidence,
 ) -> ParseResult[T]:
     """Apply the contract's rules to a value that satisfies the schema, and render it.
 
@@ -425,7 +431,11 @@ async def _apply(
     return result
 
 
-def _count_chars(answer: T, contract: OutputContract[T], evidence: Evidence) -> int:
+def _count_chars(
+    answer: T,
+    contract: OutputContract[T],
+    evidence: Evidence,
+) -> int:
     """Return the number of characters that the rules for an answer read."""
     written = contract.write(answer)
     texts = [written, *evidence.texts, *evidence.assistant_texts]
@@ -493,7 +503,10 @@ class CurrentDraft:
         self.show(self._describe_call(progress_name))
 
     def follow(
-        self, written: Written, contract: OutputContract[T], evidence: Evidence
+        self,
+        written: Written,
+        contract: OutputContract[T],
+        evidence: Evidence,
     ) -> None:
         """Show the valid part of the response in `written` as soon as its text begins."""
         self._answer = (written, contract, evidence)
@@ -526,7 +539,9 @@ class CurrentDraft:
 
 
 def parse_written(
-    written: Written, contract: OutputContract[T], evidence: Evidence
+    written: Written,
+    contract: OutputContract[T],
+    evidence: Evidence,
 ) -> ParseResult[T]:
     """Return the part of an unfinished response that may be shown."""
     text = written.text[:MAX_INLINE_CHARS]  # parsing more would block the event loop
@@ -534,7 +549,9 @@ def parse_written(
 
 
 def parse_draft(
-    text: str, contract: OutputContract[T], evidence: Evidence
+    text: str,
+    contract: OutputContract[T],
+    evidence: Evidence,
 ) -> ParseResult[T]:
     """Return the part of an unfinished response that may be shown. Its text may be empty."""
     text = strip_thoughts(text)
@@ -560,7 +577,9 @@ def _complete_sentences(text: str) -> str:
 
 
 def _draft_answer(
-    text: str, contract: OutputContract[T], evidence: Evidence
+    text: str,
+    contract: OutputContract[T],
+    evidence: Evidence,
 ) -> ParseResult[T]:
     """Return the valid part of an answer whose JSON is still being written."""
     written = parse_unfinished(text)

@@ -124,7 +124,13 @@ class Usage:
         )
         return self.billed_before + billed
 
-    def add(self, usage: TokenUsage, costs: Costs, *, is_answered: bool = True) -> None:
+    def add(
+        self,
+        usage: TokenUsage,
+        costs: Costs,
+        *,
+        is_answered: bool = True,
+    ) -> None:
         """Count the tokens and the cost of a response, and its request if a model has answered."""
         if is_answered:
             self.answered_requests += 1
@@ -228,7 +234,11 @@ class Span:
         """Set fields of this span."""
 
     def score(
-        self, name: str, value: float | str, type: ScoreType, comment: str = ""
+        self,
+        name: str,
+        value: float | str,
+        type: ScoreType,
+        comment: str = "",
     ) -> None:
         """Score the trace. A later score of the same name replaces this one."""
 

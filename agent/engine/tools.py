@@ -175,7 +175,11 @@ class Toolbox:
         return Toolbox(offered)
 
     async def call(
-        self, tool_call: ToolCall, run: Run, *, is_prefetch: bool = False
+        self,
+        tool_call: ToolCall,
+        run: Run,
+        *,
+        is_prefetch: bool = False,
     ) -> ToolResult:
         """Run one call within the limits of `run`, on a span of its own.
 
@@ -226,7 +230,11 @@ class Toolbox:
         return await _execute(tool, arguments, run)
 
 
-async def _execute(tool: Tool, arguments: BaseModel, run: Run) -> ToolResult:
+async def _execute(
+    tool: Tool,
+    arguments: BaseModel,
+    run: Run,
+) -> ToolResult:
     """Run a tool within its time limit. A failure becomes a result."""
     limit_seconds = tool.seconds or run.limits.tool_seconds
     seconds = min(limit_seconds, run.seconds_left)

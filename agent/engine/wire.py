@@ -287,7 +287,12 @@ class StreamedCompletion:
     def _has_begun(self) -> bool:
         return bool(self._calls) or any(self._message.values())
 
-    def _add_field(self, name: str, piece: object, limit: int) -> None:
+    def _add_field(
+        self,
+        name: str,
+        piece: object,
+        limit: int,
+    ) -> None:
         """Add the next piece of a field of the message, if there is one."""
         if piece is not None:
             value = self._message.get(name)
@@ -470,7 +475,11 @@ def _read_echo(message_or_call: Mapping[str, Any]) -> Mapping[str, Any]:
     return echo
 
 
-def _append_piece(value: Any, piece: Any, limit: int) -> Any:
+def _append_piece(
+    value: Any,
+    piece: Any,
+    limit: int,
+) -> Any:
     """Return the value of a field with its next piece.
 
     A text of more than `limit` characters and a list of more than `MAX_PARTS` items stay unchanged.

@@ -100,7 +100,9 @@ async def record_run(
 
 
 async def _send_item(
-    api: "LangfuseApi", encoded: "EncodedItem", recorded: Recorded
+    api: "LangfuseApi",
+    encoded: "EncodedItem",
+    recorded: Recorded,
 ) -> None:
     """Send an item with its scores, and count what the server has accepted."""
     if encoded.url:

@@ -59,7 +59,11 @@ def add_change_notes(
     return replace(reply, changes=(change,), notes=notes)
 
 
-def _merge(changes: Iterable[Change], user_id: int, undo_id: int) -> Change:
+def _merge(
+    changes: Iterable[Change],
+    user_id: int,
+    undo_id: int,
+) -> Change:
     """Return one change for several. Of several statements about a taste, the last one counts."""
     added: list[Fact] = []
     removed: list[Fact] = []

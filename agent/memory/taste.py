@@ -150,7 +150,11 @@ def _find_budget(text: str) -> Iterator[Fact]:
         yield Fact("budget", budget)
 
 
-def format_budget(low: float | None, high: float | None, currency: Currency) -> str:
+def format_budget(
+    low: float | None,
+    high: float | None,
+    currency: Currency,
+) -> str:
     """Return the value of a budget: `40 EUR`, `15-30 EUR` or `60- EUR`, or "" without limits."""
     if low is None and high is None:
         return ""
@@ -216,7 +220,11 @@ def _describe_hated(taste: Taste) -> Iterator[str]:
                 yield translate("memory_hate", what=name)
 
 
-def _describe_budget(low: float | None, high: float | None, currency: Currency) -> str:
+def _describe_budget(
+    low: float | None,
+    high: float | None,
+    currency: Currency,
+) -> str:
     if low is not None and high is not None:
         return format_money_range(low, high, currency)
     if high is not None:

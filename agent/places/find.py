@@ -166,7 +166,9 @@ def searxng(base_url: str, http: httpx2.AsyncClient) -> WebSearch:
 
 
 def brave(
-    api_key: SecretStr, http: httpx2.AsyncClient, base_url: str = BRAVE_URL
+    api_key: SecretStr,
+    http: httpx2.AsyncClient,
+    base_url: str = BRAVE_URL,
 ) -> WebSearch:
     """Return the search of the Brave Search API."""
     parameters = {"count": str(MAX_HITS)}
@@ -282,7 +284,9 @@ async def find_places(
 
 
 async def _retrieve(
-    search: WebSearch, queries: Sequence[str], span: Span
+    search: WebSearch,
+    queries: Sequence[str],
+    span: Span,
 ) -> tuple[tuple[Place, ...], bool]:
     """Return the merged results of all queries, and whether every search failed."""
     with span.child("retrieve.places", "retriever", input=list(queries)) as retriever:

@@ -221,7 +221,9 @@ def _remove_invented_numbers(wine: ReadWine) -> ReadWine:
 
 
 async def _merge(
-    texts: Sequence[PictureText | None], catalogue: Catalogue, left_out: int
+    texts: Sequence[PictureText | None],
+    catalogue: Catalogue,
+    left_out: int,
 ) -> Attachment:
     """Return one attachment with the wines of all wine lists.
 

@@ -176,7 +176,11 @@ async def transcribe_voice(
     return Transcript(text or "", error_type)
 
 
-async def read_aloud(text: str, run: Run, server: AudioServer) -> bytes:
+async def read_aloud(
+    text: str,
+    run: Run,
+    server: AudioServer,
+) -> bytes:
     """Return the beginning of an answer read aloud, or nothing if that fails."""
     text = text[:MAX_ALOUD_CHARS]
     if not text or run.usage.find_exhausted_limit(run.limits):

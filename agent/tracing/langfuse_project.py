@@ -52,7 +52,9 @@ class Refused(Unavailable):
 
 
 def to_unavailable(
-    error: Exception, name: str = "Langfuse", check: str = KEYS
+    error: Exception,
+    name: str = "Langfuse",
+    check: str = KEYS,
 ) -> Unavailable:
     """Return an `Unavailable` for an error of Langfuse's client or of HTTP.
 

@@ -302,7 +302,11 @@ def _find_phone(text: str) -> str:
     return ""
 
 
-def _make_number_rule(form: str, find: Callable[[str], str], mask: str) -> Rule:
+def _make_number_rule(
+    form: str,
+    find: Callable[[str], str],
+    mask: str,
+) -> Rule:
     number = pattern(f"{BEFORE_NUMBER}({form}){BEHIND}")
     return Rule(number, find, mask)
 

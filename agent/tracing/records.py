@@ -32,7 +32,11 @@ AMBIGUOUS: Final = "ambiguous"
 """The error of a message that may have arrived."""
 
 
-def compute_keyed_hash(kind: str, value: int | str, key: SecretStr) -> str:
+def compute_keyed_hash(
+    kind: str,
+    value: int | str,
+    key: SecretStr,
+) -> str:
     """Return the hash of a user or a chat. Only the holder of `key` can find it for an id."""
     # With the kind, a user and the private chat with the same number have different hashes.
     named = f"{kind}:{value}".encode()
@@ -137,7 +141,10 @@ class TraceRecord:
         return root
 
     def open_span(
-        self, name: str, kind: SpanType, parent: SpanRecord | None = None
+        self,
+        name: str,
+        kind: SpanType,
+        parent: SpanRecord | None = None,
     ) -> "OpenSpan":
         """Open a span. Its id depends only on the trace and the number of spans before it."""
         number = len(self.spans)
@@ -250,7 +257,11 @@ class OpenSpan(Span):
                 setattr(self.record, name, value)
 
     def score(
-        self, name: str, value: float | str, type: ScoreType, comment: str = ""
+        self,
+        name: str,
+        value: float | str,
+        type: ScoreType,
+        comment: str = "",
     ) -> None:
         """Score the trace. An earlier score of the same name is replaced."""
         self.trace.scores[name] = ScoreRecord(name, value, type, comment)
