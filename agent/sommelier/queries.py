@@ -61,6 +61,8 @@ MIN_MISSPELT_LETTERS: Final = 7
 """The minimum length of a word that may be a misspelt name."""
 MAX_EXCLUDED_IDS: Final = 100
 """The most ids that a query may exclude, as `WineQuery.not_ids` allows."""
+MAX_PAIRINGS_OF_DISH: Final = 2
+"""The most pairings that one dish has, such as fish and barbecue of a grilled swordfish."""
 MAX_FOODS: Final = 6
 """The most foods of the dishes in a request."""
 USUALLY_SOFT: Final = frozenset({"bodies", "tannins", "acidities", "foods"})
@@ -411,8 +413,8 @@ def parse_unambiguous_query(text: str, language: str) -> WineQuery | None:
     if not request.inclusions and not request.dishes:
         return None
     pairings = {dish.pairing for dish in request.dishes.values()}
-    if len(pairings) > 1:
-        return None  # each course needs a search of its own
+    if len(pairings) > MAX_PAIRINGS_OF_DISH:
+        return None  # each course of a menu needs a search of its own
     # A query can express neither excluded tastes nor prices in an unknown currency.
     if "without_text" in request.filters:
         return None
