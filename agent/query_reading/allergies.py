@@ -39,14 +39,17 @@ class AllergyReader:
         ("sulphites") always count. If no allergen stands beside an allergy word ("Fish tonight. I
         am allergic to it"), all allergens count that are not introduced as dishes.
         """
-        if not any(phrase.has_role("allergy") for phrase in self.phrases):
+        has_allergy_word = any(phrase.has_role("allergy") for phrase in self.phrases)
+        if not has_allergy_word:
             return []
         named = {phrase.start for phrase in self._find_named()}
+        whole_message = range(len(self.tokens))
         allergens: list[Phrase] = []
-        for phrase in self._allergens_in(range(len(self.tokens))):
+        for phrase in self._allergens_in(whole_message):
+            is_named = phrase.start in named
             is_dish = bool(phrase.values("dish"))
             may_be_meant = not named and not self._is_introduced_as_dish(phrase)
-            if phrase.start in named or not is_dish or may_be_meant:
+            if is_named or not is_dish or may_be_meant:
                 allergens.append(phrase)
         return allergens
 
@@ -96,7 +99,9 @@ class AllergyReader:
         found: list[Phrase] = []
         nearer = allergy_word
         for phrase in candidates:
-            if phrase.has_role("allergy", "wish") or phrase.has_field(WINE_FIELDS):
+            if phrase.has_role("allergy", "wish"):
+                break
+            if phrase.has_field(WINE_FIELDS):
                 break
             if not phrase.values("allergen"):
                 continue
@@ -138,12 +143,13 @@ class AllergyReader:
         allergens = self._allergens_in(clause)
         if not allergens:
             return False
-        others = {*clause}
+        other_indices = {*clause}
         for phrase in allergens:
-            others.difference_update(phrase.indices)
+            other_indices.difference_update(phrase.indices)
+        other_stems = {self.tokens[index].stem for index in other_indices}
         grammar = load_grammar()
-        listing = grammar.listing_words | grammar.allergy_prepositions | LISTING_MARKS
-        return all(self.tokens[index].stem in listing for index in others)
+        listing_words = grammar.listing_words | grammar.allergy_prepositions
+        return other_stems <= listing_words | LISTING_MARKS
 
     def _allergens_in(self, clause: range) -> list[Phrase]:
         phrases = phrases_in(self.phrases, clause)

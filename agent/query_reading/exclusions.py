@@ -67,7 +67,8 @@ class ExclusionReader:
         A negation excludes the phrases after it ("no Merlot"), or else those before it ("Merlot
         lieber nicht").
         """
-        if not any(phrase.has_role("not") for phrase in self.phrases):
+        has_negation = any(phrase.has_role("not") for phrase in self.phrases)
+        if not has_negation:
             return []
         excluded: list[Phrase] = []
         for clause in self.clauses:
@@ -124,9 +125,9 @@ class ExclusionReader:
 
         `first` is nearer to the negation. It may be on the left of `second` or on the right.
         """
-        between = {*stems_between(self.tokens, first, second)}
+        between = stems_between(self.tokens, first, second)
         grammar = load_grammar()
-        if not between <= grammar.listing_words:
+        if not grammar.listing_words.issuperset(between):
             return False
         fields = {*first.meanings, *second.meanings}
         if {ADJECTIVE, "grapes"} <= fields:
@@ -136,7 +137,8 @@ class ExclusionReader:
         # Without it, they are of one kind: "no Merlot, Syrah".
         if not grammar.or_nor_words.isdisjoint(between):
             return True
-        return not _excludable_fields(first).isdisjoint(_excludable_fields(second))
+        shared_fields = _excludable_fields(first) & _excludable_fields(second)
+        return bool(shared_fields)
 
 
 def is_described(noun: Phrase, adjectives: Iterable[Phrase]) -> bool:

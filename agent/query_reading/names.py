@@ -7,19 +7,19 @@ from typing import Final
 from agent.i18n import country_of_language
 from agent.languages import ENGLISH
 from agent.query_reading.language_words import load_language_words
-from agent.query_reading.tables import ANY_LANGUAGE, load_dishes, load_rows
+from agent.query_reading.tables import ANY_LANGUAGE, Values, load_dishes, load_rows
 
 LANDSCAPES: Final = (" Valley", " Peninsula")
 """The ends of names of regions, such as "Rhône Valley", that the tables lack."""
 
-Names = Mapping[tuple[str, ...], str]
+Names = Mapping[Values, str]
 """The names of combinations of values. For example, "dry" names two steps of sweetness."""
 
 
 @cache
 def load_display_names() -> Mapping[tuple[str, str], Names]:
     """Return the names of the values of each field in each language."""
-    names: dict[tuple[str, str], dict[tuple[str, ...], str]] = {}
+    names: dict[tuple[str, str], dict[Values, str]] = {}
     for row in load_rows():
         # "Brut" means sparkling and dry, so it names neither.
         if len(row.meanings) > 1:
@@ -28,8 +28,9 @@ def load_display_names() -> Mapping[tuple[str, str], Names]:
             for language, phrases in row.phrases.items():
                 key = (field, language)
                 names_of_field = names.setdefault(key, {})
+                first_phrase = phrases[0]
                 # If several rows mean the same, the first one has the name.
-                names_of_field.setdefault(values, phrases[0])
+                names_of_field.setdefault(values, first_phrase)
     return names
 
 
@@ -50,7 +51,8 @@ def get_display_name(
 
 def _get_names(field: str, language: str) -> Names:
     """Return the names of the values of a field in a language, which may be none."""
-    return load_display_names().get((field, language), {})
+    names = load_display_names()
+    return names.get((field, language), {})
 
 
 def name_in_country(name: str, language: str) -> str:
@@ -58,7 +60,8 @@ def name_in_country(name: str, language: str) -> str:
     words = load_language_words().get(language)
     if words is None:
         return name
-    country_names = words.country_names.get(country_of_language(language), {})
+    country = country_of_language(language)
+    country_names = words.country_names.get(country, {})
     return country_names.get(name, name)
 
 
@@ -70,7 +73,7 @@ def get_food_name(food: str, language: str) -> str:
 
 
 @cache
-def _find_row_of(food: str) -> tuple[str, ...]:
+def _find_row_of(food: str) -> Values:
     """Return the index of the first dish that is only this food, or () if there is none.
 
     The index is a text in a tuple, as in the meanings of phrases: ("12",).

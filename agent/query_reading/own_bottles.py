@@ -1,6 +1,6 @@
 """Read what a message says of the user's own bottles: "how many of my Barolos are ready?"."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from typing import Final
 
@@ -48,19 +48,19 @@ class OwnBottlesReader:
         is_about_bottles = not words.isdisjoint(ASKED_OF_BOTTLES)
         if self.is_question and not is_about_bottles:
             possessives.discard(MY)  # "how do I store my wine?"
-        neighbours = self._list_neighbours(frozenset(possessives))
+        neighbours = self._list_neighbours(possessives)
         is_beside_wine = any(map(self._is_of_wine, neighbours))
         if is_about_bottles or is_beside_wine:
             words.add("own")
         return frozenset(words - POSSESSIVES)
 
-    def _list_neighbours(self, cellar_values: frozenset[str]) -> Iterator[int]:
+    def _list_neighbours(self, cellar_values: Set[str]) -> Iterator[int]:
         """Yield the indices of the nearest words beside some phrases that are not common words.
 
         The phrases are those with one of `cellar_values` in the field "cellar", such as "my".
         """
         for phrase in self.included:
-            values = cellar_values.intersection(phrase.values("cellar"))
+            values = cellar_values & {*phrase.values("cellar")}
             if not values:
                 continue
             yield self._skip_common(phrase.end, step=1)
@@ -72,7 +72,9 @@ class OwnBottlesReader:
 
         The index is outside of the message if all words up to its end are common.
         """
-        while 0 <= index < len(self.tokens) and self._is_common(index):
+        while 0 <= index < len(self.tokens):
+            if not self._is_common(index):
+                break
             index += step
         return index
 
@@ -80,7 +82,8 @@ class OwnBottlesReader:
         """Return whether a word is common, or says how to sort, such as "expensive"."""
         if self._is_of_wine(index):
             return False
-        if fold(self.tokens[index].written) in common_words(self.language):
+        word = fold(self.tokens[index].written)
+        if word in common_words(self.language):
             return True
         for phrase in self.included:
             if phrase.values("order") and index in phrase.indices:
@@ -92,7 +95,8 @@ class OwnBottlesReader:
         for phrase in self.included:
             if index not in phrase.indices:
                 continue
-            if not OF_OWNER.isdisjoint(phrase.values("cellar")):
+            cellar_values = phrase.values("cellar")
+            if not OF_OWNER.isdisjoint(cellar_values):
                 return True
             return phrase.has_role("wine") or phrase.has_field(WINE_FIELDS)
         return False

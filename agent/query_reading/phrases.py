@@ -14,7 +14,13 @@ from typing import Final
 
 from agent.language import all_common_words, score_common_words
 from agent.languages import load_languages
-from agent.query_reading.tables import ANY_LANGUAGE, Meanings, PhraseKey, load_lexicon
+from agent.query_reading.tables import (
+    ANY_LANGUAGE,
+    Meanings,
+    PhraseKey,
+    Values,
+    load_lexicon,
+)
 from agent.query_reading.tokens import Token, tokenize
 from agent.text import fold
 
@@ -67,13 +73,14 @@ class Phrase:
         """Return the indices of its tokens."""
         return range(self.start, self.end)
 
-    def values(self, field: str) -> tuple[str, ...]:
+    def values(self, field: str) -> Values:
         """Return the values of the phrase for a field, which may be none."""
         return self.meanings.get(field, ())
 
     def has_role(self, *roles: str) -> bool:
         """Return whether the phrase has one of these roles."""
-        return any(role in self.values("role") for role in roles)
+        own_roles = self.values("role")
+        return any(role in own_roles for role in roles)
 
     def has_field(self, fields: Set[str]) -> bool:
         """Return whether the phrase has a value for one of these fields."""
@@ -82,7 +89,8 @@ class Phrase:
 
 def is_foreign_phrase(stems: Sequence[str], language: str) -> bool:
     """Return whether the phrase with these stems belongs to other languages only."""
-    by_language = load_lexicon().get(tuple(stems), {})
+    key = tuple(stems)
+    by_language = load_lexicon().get(key, {})
     if not by_language:
         return False
     return language not in by_language and ANY_LANGUAGE not in by_language
@@ -95,15 +103,17 @@ def stems_between(
 ) -> list[str]:
     """Return the stems of the tokens between two phrases, whichever comes first."""
     left, right = sorted((first, second), key=attrgetter("start"))
-    return [token.stem for token in tokens[left.end : right.start]]
+    between = tokens[left.end : right.start]
+    return [token.stem for token in between]
 
 
 def phrases_in(phrases: Sequence[Phrase], clause: range) -> Sequence[Phrase]:
     """Return the phrases that begin in a clause. `phrases` are in order from left to right."""
     # Bisection is fast: a message may have a thousand clauses.
-    first = bisect_left(phrases, clause.start, key=attrgetter("start"))
-    last = bisect_left(phrases, clause.stop, key=attrgetter("start"))
-    return phrases[first:last]
+    get_start = attrgetter("start")
+    first = bisect_left(phrases, clause.start, key=get_start)
+    end = bisect_left(phrases, clause.stop, key=get_start)
+    return phrases[first:end]
 
 
 def find_phrases(tokens: Sequence[Token], language: str) -> list[Phrase]:
@@ -114,12 +124,16 @@ def find_phrases(tokens: Sequence[Token], language: str) -> list[Phrase]:
     for start, key in _match_phrases(tokens, known):
         if key:
             end = start + len(key)
-            phrases.append(Phrase(start, end, known[key]))
-        elif has_compounds:
-            meanings = _find_compound_meanings(tokens[start].stem)
-            if meanings:
-                phrase = Phrase(start, start + 1, meanings, is_compound=True)
-                phrases.append(phrase)
+            phrase = Phrase(start, end, known[key])
+            phrases.append(phrase)
+            continue
+        if not has_compounds:
+            continue
+        meanings = _find_compound_meanings(tokens[start].stem)
+        if meanings:
+            end = start + 1
+            phrase = Phrase(start, end, meanings, is_compound=True)
+            phrases.append(phrase)
     return phrases
 
 
@@ -133,16 +147,18 @@ def detect_language(text: str, usual: str = "") -> str:
     """
     tokens = tokenize(text)
     scores = _score_languages(text, tokens)
-    best, second, *_ = sorted(scores, key=scores.__getitem__, reverse=True)
+    ranked = sorted(scores, key=scores.__getitem__, reverse=True)
+    best = ranked[0]
     if usual:
         word_count = sum(token.is_alphanumeric for token in tokens)
         min_score = min(MIN_SCORE, MIN_SCORE_PER_WORD * word_count)
         rival_score = scores.get(usual, 0)
     else:
         min_score = MIN_SCORE_ALONE
+        second = ranked[1]
         rival_score = scores[second]
-    is_clear = scores[best] > max(min_score, MIN_SCORE_RATIO * rival_score)
-    if is_clear:
+    required_score = max(min_score, MIN_SCORE_RATIO * rival_score)
+    if scores[best] > required_score:
         return best
     return usual
 
@@ -156,15 +172,21 @@ def _score_languages(text: str, tokens: Sequence[Token]) -> dict[str, float]:
     scores = score_common_words(text)
     lexicon = load_lexicon()
     for start, key in _match_phrases(tokens, lexicon):
-        if sum(map(len, key)) < MIN_FOREIGN_LETTERS:
+        if _count_letters(key) < MIN_FOREIGN_LETTERS:
             continue
         end = start + len(key)
-        weight = _count_uncommon(tokens[start:end])
+        phrase_tokens = tokens[start:end]
+        weight = _count_uncommon(phrase_tokens)
         # A phrase of several languages counts for each of them in part.
         languages = scores.keys() & lexicon[key].keys()
         for language in languages:
             scores[language] += weight / len(languages)
     return scores
+
+
+def _count_letters(key: PhraseKey) -> int:
+    """Return the number of letters of all words of a phrase."""
+    return sum(map(len, key))
 
 
 def _count_uncommon(tokens: Sequence[Token]) -> int:
@@ -185,7 +207,8 @@ def _match_phrases(
     index = 0
     while index < len(stems):
         longest = longest_by_start.get(stems[index], 0)
-        key = _find_longest_key(stems[index : index + longest], known)
+        following = stems[index : index + longest]
+        key = _find_longest_key(following, known)
         yield index, key
         index += max(len(key), 1)
 
@@ -217,9 +240,10 @@ def _load_known_phrases(language: str) -> Mapping[PhraseKey, Meanings]:
     for key, by_language in load_lexicon().items():
         meanings = dict(by_language.get(ANY_LANGUAGE, {}))
         meanings.update(by_language.get(language, {}))
-        if not meanings and sum(map(len, key)) >= MIN_FOREIGN_LETTERS:
+        if not meanings and _count_letters(key) >= MIN_FOREIGN_LETTERS:
             # If several other languages have the phrase, the first in the table counts.
-            meanings = dict(next(iter(by_language.values())))
+            first_meanings = next(iter(by_language.values()))
+            meanings = dict(first_meanings)
             for field in OWN_LANGUAGE_FIELDS:
                 meanings.pop(field, None)
         if meanings:
@@ -257,7 +281,7 @@ def _load_compound_parts() -> Mapping[str, Meanings]:
             continue
         for code in languages:
             meanings = by_language.get(code, {})
-            of_compounds: dict[str, tuple[str, ...]] = {}
+            of_compounds: dict[str, Values] = {}
             for field in COMPOUND_FIELDS:
                 if field in meanings:
                     of_compounds[field] = meanings[field]

@@ -72,13 +72,16 @@ def read_price(tokens: Sequence[Token], phrases: Sequence[Phrase]) -> ReadPrice:
             price = _price_filters(matched)
             if not price:
                 continue
-            if any(part.symbol == "G" for part in matched):
-                price = _share_total(price, _count_bottles(parts))
+            is_for_all = any(part.symbol == "G" for part in matched)
+            if is_for_all:
+                bottles = _count_bottles(parts)
+                price = _share_total(price, bottles)
             filters |= price
             for part in matched:
                 used.update(part.indices)
         if filters:
-            return ReadPrice(_consistent(filters), frozenset(used))
+            ordered = _order_limits(filters)
+            return ReadPrice(ordered, frozenset(used))
     return ReadPrice({}, frozenset())
 
 
@@ -86,7 +89,7 @@ def _count_bottles(parts: Sequence[PricePart]) -> int:
     """Return how many bottles a message is about, by their number or the guests', or 0."""
     counts: list[float] = []
     for number, unit in pairwise(parts):
-        if number.symbol == "N" and unit.bottles_for_each:
+        if number.symbol == "N":
             counts.append(number.number * unit.bottles_for_each)
     return ceil(max(counts, default=0))
 
@@ -107,14 +110,22 @@ def _share_total(price: dict[str, Any], bottles: int) -> dict[str, Any]:
     return shared
 
 
-def _consistent(filters: dict[str, Any]) -> dict[str, Any]:
-    """Return the filters with the lower limit below the upper one."""
+def _order_limits(filters: dict[str, Any]) -> dict[str, Any]:
+    """Return the filters with the lower limit below the upper one.
+
+    An unknown currency has no limits.
+    """
     if filters.get("currency") == UNKNOWN_CURRENCY:
         return {"currency": UNKNOWN_CURRENCY}
-    if {"min_price", "max_price"} <= filters.keys():
-        low, high = sorted((filters["min_price"], filters["max_price"]))
-        return filters | {"min_price": low, "max_price": high}
-    return filters
+    min_price = filters.get("min_price")
+    max_price = filters.get("max_price")
+    if min_price is None or max_price is None:
+        return filters
+    return {
+        **filters,
+        "min_price": min(min_price, max_price),
+        "max_price": max(min_price, max_price),
+    }
 
 
 def _split_parts(
@@ -131,7 +142,9 @@ def _split_parts(
         parts[phrase.start] = _read_phrase(phrase)
     index = 0
     while index < len(tokens):
-        part = parts.get(index) or _read_token(tokens[index], index)
+        part = parts.get(index)
+        if part is None:
+            part = _read_token(tokens[index], index)
         yield part
         index = part.indices.stop
 
@@ -149,22 +162,23 @@ def _read_token(token: Token, index: int) -> PricePart:
 
 def _read_phrase(phrase: Phrase) -> PricePart:
     numbers = phrase.values("number")
+    indices = phrase.indices
     if numbers:  # "20", or "20 EUR" for "Zwanziger"
         number, _, currency = numbers[0].partition(" ")
-        return PricePart("N", phrase.indices, float(number), currency)
+        return PricePart("N", indices, float(number), currency)
     currencies = phrase.values("currency")
     if currencies:
-        return PricePart("C", phrase.indices, currency=currencies[0])
+        return PricePart("C", indices, currency=currencies[0])
     if phrase.has_role("unknown_currency"):
-        return PricePart("C", phrase.indices, currency=UNKNOWN_CURRENCY)
+        return PricePart("C", indices, currency=UNKNOWN_CURRENCY)
     if phrase.has_role("bottles"):
-        return PricePart("K", phrase.indices, bottles_for_each=1)
+        return PricePart("K", indices, bottles_for_each=1)
     if phrase.has_role("people"):
-        return PricePart("K", phrase.indices, bottles_for_each=BOTTLES_FOR_EACH)
+        return PricePart("K", indices, bottles_for_each=BOTTLES_FOR_EACH)
     if phrase.has_role("other_unit", "percent"):
-        return PricePart("K", phrase.indices)
+        return PricePart("K", indices)
     if phrase.has_role("in_all"):
-        return PricePart("G", phrase.indices)
+        return PricePart("G", indices)
     return _read_limit(phrase)
 
 
@@ -173,15 +187,19 @@ def _read_limit(phrase: Phrase) -> PricePart:
     of_next = _find_limit(phrase, "")
     of_previous = _find_limit(phrase, "_after")
     symbol = "."
-    if phrase.has_role("range_joint"):
-        symbol = "T" if of_next else "J"
+    joins_range = phrase.has_role("range_joint")
+    if joins_range and of_next:
+        symbol = "T"
+    elif joins_range:
+        symbol = "J"
     elif of_next and of_previous:
         symbol = "B"
     elif of_next:
         symbol = "L"
     elif of_previous:
         symbol = "A"
-    return PricePart(symbol, phrase.indices, limit=of_next or of_previous)
+    limit = of_next or of_previous
+    return PricePart(symbol, phrase.indices, limit=limit)
 
 
 def _find_limit(phrase: Phrase, ending: str) -> str:
@@ -194,8 +212,7 @@ def _find_limit(phrase: Phrase, ending: str) -> str:
 
 def _price_filters(parts: Sequence[PricePart]) -> dict[str, Any]:
     """Return the filters of one or two amounts, or no filters if they do not seem to be prices."""
-    amounts = [part.number for part in parts if part.symbol == "N"]
-    low, *higher = sorted(amounts)
+    low, *higher = sorted(_list_amounts(parts))
     currency = ""
     limit = ""
     for part in parts:
@@ -219,16 +236,22 @@ def _price_filters(parts: Sequence[PricePart]) -> dict[str, Any]:
 
 def _begins_with_vintage(parts: Sequence[PricePart]) -> bool:
     """Return whether a range is a vintage and a price: "Chianti 2021 à 18 euros"."""
-    first, *others = [part.number for part in parts if part.symbol == "N"]
-    return first in YEARS and all(number < first for number in others)
+    first, *others = _list_amounts(parts)
+    return first in YEARS and max(others) < first
 
 
 def _may_be_price(parts: Sequence[PricePart]) -> bool:
     """Return whether amounts without a currency may be a price and no year or number of guests."""
-    numbers = [part.number for part in parts if part.symbol == "N"]
-    if len(numbers) > 1:
+    amounts = _list_amounts(parts)
+    if len(amounts) > 1:
         return True
-    return numbers[0] not in YEARS and parts[-1].symbol != "K"
+    last_part = parts[-1]
+    return amounts[0] not in YEARS and last_part.symbol != "K"
+
+
+def _list_amounts(parts: Sequence[PricePart]) -> list[float]:
+    """Return the numbers of a price, in their order in the message."""
+    return [part.number for part in parts if part.symbol == "N"]
 
 
 def _limits(
@@ -238,12 +261,14 @@ def _limits(
 ) -> dict[str, Any]:
     """Return the limits of a price. An amount without a limit is a maximum."""
     if higher:
-        return {"min_price": low, "max_price": higher[-1]}
+        highest = higher[-1]
+        return {"min_price": low, "max_price": highest}
     if limit == "about":
         lower, upper = APPROXIMATE_FACTORS
-        min_price = round(low * lower, 2)
-        max_price = round(low * upper, 2)
-        return {"min_price": min_price, "max_price": max_price}
+        return {
+            "min_price": round(low * lower, 2),
+            "max_price": round(low * upper, 2),
+        }
     if limit == "min":
         return {"min_price": low}
     return {"max_price": low}
@@ -257,7 +282,11 @@ def with_gift_price(filters: Mapping[str, Any]) -> dict[str, Any]:
     if "min_price" in filters:
         return dict(filters)
     if "max_price" not in filters:
-        return {**filters, "min_price": MIN_GIFT_PRICE, "currency": MIN_GIFT_CURRENCY}
+        return {
+            **filters,
+            "min_price": MIN_GIFT_PRICE,
+            "currency": MIN_GIFT_CURRENCY,
+        }
     lower, _ = APPROXIMATE_FACTORS
     min_price = round(filters["max_price"] * lower, 2)
     return {**filters, "min_price": min_price}

@@ -25,7 +25,8 @@ def read_purchase(text: str, language: str) -> str:
     Return "" if the message names no wine. A price is left out, because it may be that of a bottle
     or of all.
     """
-    reader = _PurchaseReader(text[: size_limits.MESSAGE_CHARS], language)
+    message = text[: size_limits.MESSAGE_CHARS]
+    reader = _PurchaseReader(message, language)
     name = reader.read_name()
     if not name:
         return ""
@@ -53,14 +54,17 @@ class _PurchaseReader:
         """Return the first number that is no year and no price, or 1, and mark it as used."""
         for phrase in self._phrases:
             for number_text in phrase.values("number"):
-                if number_text.isdecimal():  # "dozen", unlike "tenner"
+                # "Dozen" is a number. "Tenner" has a currency, too.
+                if number_text.isdecimal():
                     self._used.update(phrase.indices)
                     return int(number_text)
         words = [fold(token.written) for token in self._tokens]
         for number in find_number_words(words):
-            if number.start not in self._used:
-                self._used.update(range(number.start, number.end))
-                return number.value
+            if number.start in self._used:
+                continue
+            indices = range(number.start, number.end)
+            self._used.update(indices)
+            return number.value
         for index, token in enumerate(self._tokens):
             if index in self._used or not token.written.isdecimal():
                 continue
@@ -72,13 +76,16 @@ class _PurchaseReader:
 
     def read_name(self) -> str:
         """Return the name of the wine, or "" if the message has none or several."""
-        names = [name for name in self._list_candidates() if self._is_name(name)]
+        names: list[Sequence[int]] = []
+        for candidate in self._list_candidates():
+            if self._is_name(candidate):
+                names.append(candidate)
         if len(names) != 1:
             return ""
-        (indices,) = names
-        first = self._tokens[indices[0]]
-        last = self._tokens[indices[-1]]
-        return self._text[first.start : last.end]
+        indices = names[0]
+        first_token = self._tokens[indices[0]]
+        last_token = self._tokens[indices[-1]]
+        return self._text[first_token.start : last_token.end]
 
     def _list_candidates(self) -> list[list[int]]:
         """Return the indices of each run of words that may be a name."""
@@ -97,11 +104,13 @@ class _PurchaseReader:
         token = self._tokens[index]
         if token.stem in NAME_LINKS:
             return bool(run) and self._comes_before_capital(index)
-        return fold(token.written) not in common_words(self._language)
+        word = fold(token.written)
+        return word not in common_words(self._language)
 
     def _comes_before_capital(self, index: int) -> bool:
         """Return whether only small words are between a word and the next capital letter."""
-        for token in self._tokens[index + 1 :]:
+        following = self._tokens[index + 1 :]
+        for token in following:
             if token.stem not in NAME_LINKS:
                 return token.is_capitalised
         return False
@@ -109,6 +118,8 @@ class _PurchaseReader:
     def _is_name(self, indices: Sequence[int]) -> bool:
         """Return whether words are a known place or grape, or have a capital letter."""
         for phrase in self._phrases:
-            if phrase.start in indices and phrase.has_field(NAME_FIELDS):
+            if phrase.start not in indices:
+                continue
+            if phrase.has_field(NAME_FIELDS):
                 return True
         return any(self._tokens[index].is_capitalised for index in indices)

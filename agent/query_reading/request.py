@@ -124,8 +124,11 @@ class Request:
     @property
     def inclusions(self) -> dict[str, tuple[str, ...]]:
         """Return the filters in `LIST_FIELDS`. A wine should have one of the values of each."""
-        filters = self.filters
-        return {name: filters[name] for name in LIST_FIELDS if name in filters}
+        inclusions: dict[str, tuple[str, ...]] = {}
+        for name in LIST_FIELDS:
+            if name in self.filters:
+                inclusions[name] = self.filters[name]
+        return inclusions
 
     def values(self, name: str) -> tuple[str, ...]:
         """Return the values of a list filter, or an empty tuple."""
@@ -137,7 +140,8 @@ def read_request(text: str, default_language: str = "en") -> Request:
 
     Its language is the default, unless it is clearly another.
     """
-    return _read_request(text[: size_limits.MESSAGE_CHARS], default_language)
+    message = text[: size_limits.MESSAGE_CHARS]
+    return _read_request(message, default_language)
 
 
 def is_clear_request(text: str, default_language: str = "en") -> bool:
@@ -148,7 +152,8 @@ def is_clear_request(text: str, default_language: str = "en") -> bool:
 
 @lru_cache(CACHED_REQUESTS)
 def _read_request(text: str, default_language: str) -> Request:
-    reader = _MessageReader(text, detect_language(text, default_language))
+    language = detect_language(text, default_language)
+    reader = _MessageReader(text, language)
     return replace(reader.read(), text=text)
 
 
@@ -161,16 +166,11 @@ class _MessageReader:
         self.tokens = tokenize(self.text)
         phrases = find_phrases(self.tokens, language)
         self.price, price_indices = read_price(self.tokens, phrases)
-        self.phrases: list[Phrase] = []
-        for phrase in phrases:
-            # In "nothing over 20 euros or Merlot", "nothing" is part of the price and excludes
-            # Merlot.
-            if phrase.has_role("not") or price_indices.isdisjoint(phrase.indices):
-                self.phrases.append(phrase)
+        self.phrases = _drop_price(phrases, price_indices)
         clauses = split_clauses(self.tokens, self.phrases)
         exclusions = ExclusionReader(self.tokens, self.phrases, clauses)
-        allergies = AllergyReader(self.tokens, self.phrases, clauses)
         self.excluded = exclusions.find_excluded()
+        allergies = AllergyReader(self.tokens, self.phrases, clauses)
         self.allergens = allergies.find_allergens()
         self.included = self._find_included()
         self.roles: set[str] = set()
@@ -178,7 +178,9 @@ class _MessageReader:
             self.roles.update(phrase.values("role"))
         known_indices = {*price_indices, *self._find_known()}
         self.unknown_words = UnknownWordsReader(
-            self.tokens, known_indices, self.language
+            tokens=self.tokens,
+            known_indices=known_indices,
+            language=self.language,
         )
 
     def _find_known(self) -> set[int]:
@@ -189,7 +191,8 @@ class _MessageReader:
                 known.update(phrase.indices)
         words = [fold(token.written) for token in self.tokens]
         for number in find_number_words(words):
-            known.update(range(number.start, number.end))
+            indices = range(number.start, number.end)
+            known.update(indices)
         return known
 
     def _find_included(self) -> list[Phrase]:
@@ -219,7 +222,10 @@ class _MessageReader:
         distinct_words = tuple(dict.fromkeys(dishes_or_names))
         has_question_word = "question" in self.roles
         own_bottles = OwnBottlesReader(
-            self.tokens, self.included, self.language, has_question_word
+            tokens=self.tokens,
+            included=self.included,
+            language=self.language,
+            is_question=has_question_word,
         )
         request = Request(
             language=self.language,
@@ -243,8 +249,10 @@ class _MessageReader:
             asks_to_show="show" in self.roles,
         )
         # The name depends on the filters, the question on both.
-        request = replace(request, name=self._find_wine_name(request))
-        return replace(request, is_question=self._is_question(request))
+        name = self._find_wine_name(request)
+        request = replace(request, name=name)
+        is_question = self._is_question(request)
+        return replace(request, is_question=is_question)
 
     def _read_filters(self) -> dict[str, Any]:
         """Return the filters, named as in `Request.filters`."""
@@ -278,8 +286,9 @@ class _MessageReader:
         filters: dict[str, list[str]] = {}
         for name in LIST_FIELDS:
             unwanted = excluded[name]
-            values = [*opposites.get(name, ()), *included[name]]
-            filters[name] = [value for value in values if value not in unwanted]
+            opposite = opposites.get(name, ())
+            wanted = [*opposite, *included[name]]
+            filters[name] = [value for value in wanted if value not in unwanted]
             filters[f"without_{name}"] = unwanted
         return filters
 
@@ -311,7 +320,9 @@ class _MessageReader:
 
     def _list_excluded(self) -> dict[str, list[str]]:
         """Return the excluded values of each list field. Many fields have none."""
-        excluded: dict[str, list[str]] = {name: [] for name in LIST_FIELDS}
+        excluded: dict[str, list[str]] = {}
+        for name in LIST_FIELDS:
+            excluded[name] = []
         for phrase in self.excluded:
             fields = {"styles", "countries", "text"}
             if phrase.has_field({"regions", "grapes"}):
@@ -352,7 +363,8 @@ class _MessageReader:
         # In "zu thailändischem Essen", an inflected adjective says what is eaten.
         nouns_have_capitals = load_languages()[self.language].capitalises_nouns
         if nouns_have_capitals and not first.is_capitalised:
-            return get_display_name("dish", phrase.values("dish"), self.language)
+            row_numbers = phrase.values("dish")
+            return get_display_name("dish", row_numbers, self.language)
         return self.text[first.start : last.end]
 
     def _list_avoided_allergens(self) -> list[str]:
@@ -363,9 +375,10 @@ class _MessageReader:
         for phrase in self.excluded:
             # "No fish tonight" is about the dish; "a red without egg" is about the wine.
             excluded = phrase.values("allergen")
-            is_fish_dish = "fish" in excluded and phrase.values("dish")
-            if not is_fish_dish:
-                allergens += excluded
+            is_dish = bool(phrase.values("dish"))
+            if "fish" in excluded and is_dish:
+                continue
+            allergens += excluded
         return allergens
 
     def _states_purchase(self) -> bool:
@@ -389,8 +402,10 @@ class _MessageReader:
         """
         or_words = load_grammar().or_words
         for phrase in self.phrases:
+            if not phrase.has_role("others"):
+                continue
             stem_before = get_stem(self.tokens, phrase.start - 1)
-            if phrase.has_role("others") and stem_before not in or_words:
+            if stem_before not in or_words:
                 return True
         return False
 
@@ -400,9 +415,11 @@ class _MessageReader:
         "Have you got another one like the second?" asks for another wine, without a comparison.
         """
         positions = self._list_values("position")
+        if not positions:
+            return 0
         is_about_others = "have" in self.roles and "show" not in self.roles
         is_compared = bool(self._list_values("comparison"))
-        if not positions or (is_about_others and not is_compared):
+        if is_about_others and not is_compared:
             return 0
         return int(positions[0])
 
@@ -411,8 +428,10 @@ class _MessageReader:
 
         A message with a filter or a dish has no name, because it has something else to search for.
         """
-        may_be_name = request.is_about_wine or len(self.tokens) <= MAX_NAME_TOKENS
-        if not request.is_empty or not may_be_name:
+        if not request.is_empty:
+            return ""
+        is_short = len(self.tokens) <= MAX_NAME_TOKENS
+        if not is_short and not request.is_about_wine:
             return ""
         runs = self.unknown_words.list_capitalised_runs()
         words = max(runs, key=len)
@@ -425,18 +444,35 @@ class _MessageReader:
         """Return whether the message asks for knowledge: "What is …", without a dish or a price."""
         if "question" not in self.roles:
             return False
-        if request.dishes or not PRICE_FIELDS.isdisjoint(request.filters):
+        names_price = not PRICE_FIELDS.isdisjoint(request.filters)
+        if request.dishes or names_price:
             return False
         is_wish_for_wine = "wish" in self.roles and request.inclusions
         return not is_wish_for_wine
+
+
+def _drop_price(
+    phrases: Sequence[Phrase], price_indices: frozenset[int]
+) -> list[Phrase]:
+    """Return the phrases that are no part of the price.
+
+    Negations stay: in "nothing over 20 euros or Merlot", "nothing" is part of the price and
+    excludes Merlot.
+    """
+    kept: list[Phrase] = []
+    for phrase in phrases:
+        is_in_price = not price_indices.isdisjoint(phrase.indices)
+        if not is_in_price or phrase.has_role("not"):
+            kept.append(phrase)
+    return kept
 
 
 def drop_empty(fields: Mapping[str, Sequence[str]]) -> dict[str, Any]:
     """Return the fields that have values. A field has at most MAX_VALUES, and none twice."""
     filled: dict[str, Any] = {}
     for name, values in fields.items():
-        if values:
-            distinct = tuple(dict.fromkeys(values))
+        distinct = tuple(dict.fromkeys(values))
+        if distinct:
             filled[name] = distinct[:MAX_VALUES]
     return filled
 

@@ -19,8 +19,11 @@ ANY_LANGUAGE: Final = "any"
 
 PhraseKey = tuple[str, ...]
 """The stems of the words of a phrase."""
-Meanings = Mapping[str, tuple[str, ...]]
+Values = tuple[str, ...]
+Meanings = Mapping[str, Values]
 """The values of a phrase, by the field of the request that gets them."""
+Phrases = tuple[str, ...]
+"""The phrases of a row of a table in one language, as they are written."""
 
 
 class Dish(NamedTuple):
@@ -45,7 +48,7 @@ class TableRow(NamedTuple):
     """A row of a table: its meanings, and its phrases by language."""
 
     meanings: Meanings
-    phrases: Mapping[str, tuple[str, ...]]
+    phrases: Mapping[str, Phrases]
 
 
 @cache
@@ -71,9 +74,16 @@ def load_profiles() -> Mapping[str, Profile]:
     profiles: dict[str, Profile] = {}
     for table in _load_table("grapes").values():
         for name, row in table.items():
-            grapes = _split_phrases(row.get("grapes", ""))
+            listed_grapes = row.get("grapes", "")
+            grapes = _split_phrases(listed_grapes)
             style, body, tannin, acidity = row["profile"].split()
-            profiles[name] = Profile(grapes, style, body, tannin, acidity)
+            profiles[name] = Profile(
+                grapes=grapes,
+                style=style,
+                body=body,
+                tannin=tannin,
+                acidity=acidity,
+            )
     return profiles
 
 
@@ -100,7 +110,7 @@ def load_rows() -> tuple[TableRow, ...]:
 @cache
 def load_lexicon() -> Mapping[PhraseKey, Mapping[str, Meanings]]:
     """Return the meanings of all phrases by key and language."""
-    lexicon: dict[PhraseKey, dict[str, dict[str, tuple[str, ...]]]] = {}
+    lexicon: dict[PhraseKey, dict[str, dict[str, Values]]] = {}
     for row in load_rows():
         for language, phrases in row.phrases.items():
             for phrase in phrases:
@@ -111,7 +121,7 @@ def load_lexicon() -> Mapping[PhraseKey, Mapping[str, Meanings]]:
     return lexicon
 
 
-def _add_meanings(meanings: dict[str, tuple[str, ...]], new: Meanings) -> None:
+def _add_meanings(meanings: dict[str, Values], new: Meanings) -> None:
     """Add the meanings of another row to a phrase.
 
     Its roles are added, and its other values replaced.
@@ -119,7 +129,8 @@ def _add_meanings(meanings: dict[str, tuple[str, ...]], new: Meanings) -> None:
     earlier_roles = meanings.get("role", ())
     meanings.update(new)
     if earlier_roles:
-        meanings["role"] = earlier_roles + new.get("role", ())
+        new_roles = new.get("role", ())
+        meanings["role"] = earlier_roles + new_roles
 
 
 def _make_key(phrase: str) -> PhraseKey:
@@ -132,8 +143,10 @@ def _make_key(phrase: str) -> PhraseKey:
 
 def _dish_rows() -> Iterator[TableRow]:
     phrases_by_language = _load_phrases("dishes")
-    for index, (name, row) in enumerate(_load_table("dishes").items()):
-        meanings = {"dish": (str(index),)}
+    dishes = _load_table("dishes")
+    for index, (name, row) in enumerate(dishes.items()):
+        index_text = str(index)
+        meanings = {"dish": (index_text,)}
         phrases = _list_phrases_of(name, row, phrases_by_language)
         yield TableRow(meanings, phrases)
 
@@ -142,8 +155,10 @@ def _word_rows() -> Iterator[TableRow]:
     for table in ("words", "places"):
         phrases_by_language = _load_phrases(table)
         for name, row in _load_table(table).items():
-            meanings = {field: tuple(values) for field, values in row.items()}
-            meanings.pop(ANY_LANGUAGE, None)
+            meanings: dict[str, Values] = {}
+            for field, values in row.items():
+                if field != ANY_LANGUAGE:
+                    meanings[field] = tuple(values)
             phrases = _list_phrases_of(name, row, phrases_by_language)
             yield TableRow(meanings, phrases)
 
@@ -163,7 +178,8 @@ def _load_phrases(table: str) -> dict[str, Mapping[str, str]]:
     by_language: dict[str, Mapping[str, str]] = {}
     for code, words in load_language_words().items():
         phrases: Mapping[str, str] = getattr(words, table)
-        unknown_rows = phrases.keys() - _load_table_rows(table).keys()
+        rows = _load_table_rows(table)
+        unknown_rows = phrases.keys() - rows.keys()
         if unknown_rows:
             names = ", ".join(sorted(unknown_rows))
             raise ValueError(
@@ -177,9 +193,9 @@ def _list_phrases_of(
     name: str,
     row: Mapping[str, Any],
     phrases_by_language: Mapping[str, Mapping[str, str]],
-) -> dict[str, tuple[str, ...]]:
+) -> dict[str, Phrases]:
     """Return the phrases of a row by language. The phrases of every language are the last."""
-    row_phrases: dict[str, tuple[str, ...]] = {}
+    row_phrases: dict[str, Phrases] = {}
     for language, phrases in phrases_by_language.items():
         if name in phrases:
             row_phrases[language] = _split_phrases(phrases[name])
@@ -188,7 +204,7 @@ def _list_phrases_of(
     return row_phrases
 
 
-def _split_phrases(text: str) -> tuple[str, ...]:
+def _split_phrases(text: str) -> Phrases:
     """Return the phrases of a text, which commas separate.
 
     A phrase may go over the end of a line.
@@ -211,4 +227,5 @@ def _load_table_rows(table: str) -> Mapping[str, Any]:
 
 @cache
 def _load_table(name: str) -> Mapping[str, Any]:
-    return read_toml(dict[str, Any], DATA_FOLDER / f"{name}.toml")
+    file = DATA_FOLDER / f"{name}.toml"
+    return read_toml(dict[str, Any], file)

@@ -32,11 +32,13 @@ class UnknownWordsReader:
         """Return the indices of the words that are neither in a table nor common."""
         common = common_words(self.language)
         prepositions = load_grammar().dish_prepositions
-        unknown = []
+        unknown: list[int] = []
         for index, token in enumerate(self.tokens):
-            if index in self.known_indices or not token.is_alphanumeric:
+            if index in self.known_indices:
                 continue
-            if token.stem not in prepositions and fold(token.written) not in common:
+            if not token.is_alphanumeric or token.stem in prepositions:
+                continue
+            if fold(token.written) not in common:
                 unknown.append(index)
         return unknown
 
@@ -48,35 +50,45 @@ class UnknownWordsReader:
 
     def count_long(self, unknown: Iterable[int]) -> int:
         """Return the number of unknown words that are too long to be small words."""
-        return sum(self._is_long(index) for index in unknown)
+        long_words = [index for index in unknown if self._is_long(index)]
+        return len(long_words)
 
     def _is_long(self, index: int) -> bool:
-        return len(self.tokens[index].stem) >= MIN_UNKNOWN_LETTERS
+        stem = self.tokens[index].stem
+        return len(stem) >= MIN_UNKNOWN_LETTERS
 
     def _may_be_dish(self, index: int) -> bool:
         """Return whether a word follows a preposition: "with okonomiyaki", "to a laksa"."""
         if not self._is_long(index):
             return False
         prepositions = load_grammar().dish_prepositions
-        follows_preposition = get_stem(self.tokens, index - 1) in prepositions
+        word_before = get_stem(self.tokens, index - 1)
+        if word_before in prepositions:
+            return True
         # An article may stand between: "to a laksa".
-        return follows_preposition or get_stem(self.tokens, index - 2) in prepositions
+        word_before_article = get_stem(self.tokens, index - 2)
+        return word_before_article in prepositions
 
     def _may_be_name(self, index: int) -> bool:
         """Return whether a word seems to have a capital letter because it is a name."""
         if load_languages()[self.language].capitalises_nouns:
             return False
         token = self.tokens[index]
-        starts_sentence = index == 0 or get_stem(self.tokens, index - 1) in CLAUSE_ENDS
         is_shouted = token.written.isupper()
-        return token.is_capitalised and not starts_sentence and not is_shouted
+        if not token.is_capitalised or is_shouted:
+            return False
+        word_before = get_stem(self.tokens, index - 1)
+        starts_sentence = index == 0 or word_before in CLAUSE_ENDS
+        return not starts_sentence
 
     def list_capitalised_runs(self) -> list[list[str]]:
         """Return the runs of capitalised unknown words. Some are empty."""
         runs: list[list[str]] = [[]]
         for index, token in enumerate(self.tokens):
-            if index not in self.known_indices and token.is_capitalised:
-                runs[-1].append(token.written)
+            is_unknown = index not in self.known_indices
+            if is_unknown and token.is_capitalised:
+                last_run = runs[-1]
+                last_run.append(token.written)
             else:
                 runs.append([])
         return runs
