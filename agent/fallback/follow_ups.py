@@ -14,7 +14,7 @@ from typing import Final
 
 from agent.i18n import languages, translate, translate_into
 from agent.query_reading.prices import PRICE_FIELDS
-from agent.query_reading.request import SCALES, Request
+from agent.query_reading.request import SCALES, STEPS_IF_NOT_SWEET, Request
 from agent.sommelier.wine import Wine
 from agent.text import split_words
 
@@ -125,7 +125,9 @@ def apply_follow_up(
             fuller = _higher_steps("bodies", bodies)
             return _with_filter(request, "bodies", fuller)
         case FollowUp.DRIER:
-            drier = _lower_steps("sweetness", sweetness)
+            # Beside a dry wine, a sweeter one is meant: "drier" asks for dry, not for bone-dry.
+            not_dry = [step for step in sweetness if step not in STEPS_IF_NOT_SWEET]
+            drier = _lower_steps("sweetness", not_dry or sweetness)
             return _with_filter(request, "sweetness", drier)
         case FollowUp.SWEETER:
             sweeter = _higher_steps("sweetness", sweetness)
@@ -152,12 +154,14 @@ def _cheaper(request: Request, shown: Sequence[Wine]) -> Request:
     cheapest = find_cheapest(shown)
     if cheapest is None:
         return request
-    limit = max(round((cheapest.price or 0) - CENT, 2), 0)
+    currency = cheapest.currency
+    lowest_shown = cheapest.price or 0
+    limits = {"below": lowest_shown, "currency": currency}
     filters = request.filters
-    own_limit = filters.get("max_price", limit)
-    if filters.get("currency", cheapest.currency) == cheapest.currency:
-        limit = min(limit, own_limit)
-    limits = {"max_price": limit, "currency": cheapest.currency}
+    own_limit = filters.get("max_price")
+    has_same_currency = filters.get("currency", currency) == currency
+    if own_limit is not None and has_same_currency and own_limit < lowest_shown:
+        limits = {"max_price": own_limit, "currency": currency}
     return _with_prices(request, limits)
 
 

@@ -27,6 +27,8 @@ EXCLUSION_PREFIX: Final = "without_"
 AVOIDED_ALLERGENS: Final = "without_allergens"
 KIND_FIELDS: Final = frozenset({"styles", "colours", "grapes"})
 """The filters that say which kind of wine is wanted."""
+FIELDS_OF_WHOLE_WISH: Final = 2
+"""A message that names a kind of wine and this many other filters says all that it wants."""
 PLACE_FIELDS: Final = frozenset({"countries", "regions"})
 """The filters that say where a wine comes from."""
 
@@ -264,16 +266,55 @@ def _without_excluded(
 def _begins_anew(before: Request, new: Request) -> bool:
     """Return whether a message begins a new wish.
 
-    It does with a taste ("I love Riesling"), and with another dish or gift. The first dish
-    completes a wish: "a red under 20 euros", then "it is for lamb".
+    It does with a taste ("I love Riesling"), with another kind of wine that is described anew, and
+    with another dish or gift. The first dish completes a wish: "a red under 20 euros", then "it is
+    for lamb".
     """
     if new.states_taste and new.inclusions:
+        return True
+    if _describes_other_kind(before, new):
         return True
     if new.is_gift:
         return before.is_gift or bool(before.dishes)
     if new.dishes:
         return new.is_about_wine or bool(before.dishes)
     return False
+
+
+def _describes_other_kind(before: Request, new: Request) -> bool:
+    """Return whether a message describes a kind of wine without regard to the one before.
+
+    "A white from Italy" after a red does. "And in white?" only changes the colour. "A full-bodied
+    red from Spain under 15 euros" does after any red, because it says all that it wants.
+    """
+    if KIND_FIELDS.isdisjoint(before.filters) or KIND_FIELDS.isdisjoint(new.filters):
+        return False
+    other_fields = new.filters.keys() - KIND_FIELDS - {"currency"}
+    if len(other_fields) >= FIELDS_OF_WHOLE_WISH:
+        return True
+    is_same_kind = False
+    for name in KIND_FIELDS:
+        if not set(new.values(name)).isdisjoint(before.values(name)):
+            is_same_kind = True
+    return bool(other_fields) and not is_same_kind
+
+
+def has_earlier_wishes(wish: Wish) -> bool:
+    """Return whether a wish has parts that only earlier messages have named.
+
+    A follow-up such as "cheaper" is about the earlier wish, so nothing of that is too much.
+    """
+    if wish.follow_ups:
+        return False
+    own_request = wish.own_request
+    earlier_filters = wish.request.filters.keys() - own_request.filters.keys()
+    # Nobody would drop an allergy, and the currency of a price is no wish.
+    earlier_filters -= {AVOIDED_ALLERGENS, "currency"}
+    earlier_allergens = set(wish.request.values(AVOIDED_ALLERGENS))
+    earlier_allergens.difference_update(own_request.values(AVOIDED_ALLERGENS))
+    earlier_allergens.difference_update(wish.request.allergies)
+    has_earlier_dishes = bool(wish.request.dishes) and not own_request.dishes
+    return bool(earlier_filters or earlier_allergens) or has_earlier_dishes
 
 
 def _is_replaced(name: str, new: Request) -> bool:

@@ -1,44 +1,120 @@
-"""Describe by which of its properties a wine meets a wish."""
+"""Describe by which of its properties a wine meets a wish, and which parts it does not meet."""
 
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from agent.fallback.wording import (
-    describe_request,
+    DRY_STEPS,
+    describe_field,
+    describe_filters,
     describe_wine,
     find_suitable_foods,
     name_foods,
 )
+from agent.i18n import translate
 from agent.query_reading.prices import PRICE_FIELDS
-from agent.query_reading.request import Request
+from agent.query_reading.request import SCALES, Request
 from agent.query_reading.tables import load_pairings
 from agent.sommelier.cards import format_prices
 from agent.sommelier.filters import matches
 from agent.sommelier.queries import get_pairing_name
+from agent.sommelier.vocabulary import Body, Colour, Style
 from agent.sommelier.wine import Wine
 
 UNREMARKABLE: Final = "medium"
 """The tannin or acidity that is no reason to choose a wine."""
 STRUCTURE_FIELDS: Final = ("tannins", "acidities")
+STYLES_WITH_TANNIN: Final = (Style.RED, Style.ROSE, Style.ORANGE)
+COLOURS_WITH_TANNIN: Final = (Colour.RED, Colour.ROSE, Colour.ORANGE)
+"""The colours of the sparkling, sweet and fortified wines of which tannin is worth a word."""
 
 
 def describe_fit(wine: Wine, request: Request) -> str:
-    """Return the parts of a wish that a wine meets, such as "Full-bodied · lamb · €12".
+    """Return why a wine was chosen for a wish, in up to three lines.
 
-    What suits the dish of the wish counts as a part of it. If there is nothing to name, the result
-    is the kind of the wine.
+    For example: "As you asked: red wine · €12", "With lamb: goes with lamb · firm tannins" and "Not
+    as you asked: full-bodied". If there is nothing to name, the result is the kind of the wine.
     """
-    pairing = load_pairings().get(get_pairing_name(request), {})
-    wanted = {**pairing, **request.inclusions}
-    filters: dict[str, list[str]] = {}
-    for field, values in wanted.items():
-        met = [value for value in values if matches(wine, {field: (value,)})]
-        if field in STRUCTURE_FIELDS and UNREMARKABLE in met:
-            continue
-        filters[field] = met
-    foods = find_suitable_foods(wine, request.dishes)
-    met_wish = Request(filters=filters)
-    parts = [describe_request(met_wish), name_foods(foods)]
+    lines: list[str] = []
+    asked_parts = _describe_met(wine, request)
+    if asked_parts:
+        lines.append(translate("fit_asked", parts=asked_parts))
+    dish_parts = _describe_pairing(wine, request)
+    if dish_parts:
+        dishes = ", ".join(request.dishes)
+        lines.append(translate("fit_dish", dishes=dishes, parts=dish_parts))
+    unmet = _list_unmet(wine, request)
+    if unmet:
+        lines.append(translate("fit_unmet", parts=", ".join(unmet)))
+    return "\n".join(lines) or describe_wine(wine, request.dishes)
+
+
+def _describe_met(wine: Wine, request: Request) -> str:
+    """Return the parts of a wish that a wine meets, with its price if the wish has one."""
+    met: dict[str, tuple[str, ...]] = {}
+    for field, values in request.inclusions.items():
+        if field != "tannins" or _has_tannin(wine):
+            met[field] = _list_met_values(wine, field, values)
+    parts = [describe_filters(Request(filters=met))]
     if not request.filters.keys().isdisjoint(PRICE_FIELDS):
         parts.append(format_prices(wine))
-    fit = " · ".join(filter(None, parts))
-    return fit or describe_wine(wine, request.dishes)
+    return _join_parts(parts)
+
+
+def _describe_pairing(wine: Wine, request: Request) -> str:
+    """Return what of a wine suits the dishes of a wish, without what was asked for anyway."""
+    foods = find_suitable_foods(wine, request.dishes)
+    pairing = load_pairings().get(get_pairing_name(request), {})
+    reasons: dict[str, tuple[str, ...]] = {}
+    for field, values in pairing.items():
+        met = _list_met_values(wine, field, values)
+        is_asked = field in request.inclusions
+        if met and not is_asked and _is_reason(wine, field, pairing):
+            reasons[field] = met
+    return _join_parts([name_foods(foods), describe_filters(Request(filters=reasons))])
+
+
+def _is_reason(wine: Wine, field: str, pairing: Mapping[str, Sequence[str]]) -> bool:
+    """Return whether the value of a field, which suits a pairing, is a reason for a wine."""
+    if field in STRUCTURE_FIELDS and matches(wine, {field: (UNREMARKABLE,)}):
+        return False
+    if field == "tannins":
+        return _has_tannin(wine)
+    if field == "sweetness":
+        # Most wines are dry, so this tells nobody why one of them was chosen.
+        return wine.sweetness not in DRY_STEPS
+    if field == "bodies" and wine.body == Body.MEDIUM_LIGHT:
+        # Such a wine is called light, which is no reason if the dish asks for some body.
+        return Body.LIGHT in pairing[field]
+    return True
+
+
+def _has_tannin(wine: Wine) -> bool:
+    """Return whether the tannin of a wine is worth a word. Whites have next to none."""
+    return wine.style in STYLES_WITH_TANNIN or wine.colour in COLOURS_WITH_TANNIN
+
+
+def _list_unmet(wine: Wine, request: Request) -> list[str]:
+    """Return the parts of a wish that a wine is known not to meet."""
+    unmet: list[str] = []
+    for field, values in request.inclusions.items():
+        if field == "text" or _list_met_values(wine, field, values):
+            continue  # the notes of a wine do not name all of its tastes
+        is_known = field not in SCALES or matches(wine, {field: tuple(SCALES[field])})
+        if is_known:
+            unmet.append(describe_field(field, request))
+    return list(dict.fromkeys(unmet))
+
+
+def _list_met_values(
+    wine: Wine,
+    field: str,
+    values: Sequence[str],
+) -> tuple[str, ...]:
+    """Return the values of a filter that a wine meets."""
+    return tuple(value for value in values if matches(wine, {field: (value,)}))
+
+
+def _join_parts(parts: Sequence[str]) -> str:
+    """Return the parts that are not empty, on one line."""
+    return " · ".join(filter(None, parts))

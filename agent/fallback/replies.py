@@ -4,13 +4,13 @@ A reply with wines begins with the wish as it was understood, so that the user c
 ends with the words that were not understood.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
 from agent.documents.passages import Chunk, announce_passages, format_source_line
 from agent.fallback.follow_ups import FollowUp, find_cheapest
-from agent.fallback.merging import Wish
+from agent.fallback.merging import Wish, has_earlier_wishes
 from agent.fallback.reasons import describe_fit
 from agent.fallback.searching import FoundWines
 from agent.fallback.wording import (
@@ -27,8 +27,13 @@ from agent.query_reading.prices import UNKNOWN_CURRENCY
 from agent.query_reading.purchases import read_purchase
 from agent.query_reading.request import Request
 from agent.query_reading.tables import load_pairings
-from agent.sommelier.cards import format_prices, get_shown_label, render_wine
-from agent.sommelier.queries import get_pairing_name
+from agent.sommelier.cards import (
+    asks_for_vegan,
+    format_prices,
+    get_shown_label,
+    render_wine,
+)
+from agent.sommelier.queries import find_only_suited_dish, get_pairing_name
 from agent.sommelier.sommelier_prompts import (
     ResponseType,
     SommelierResponse,
@@ -40,6 +45,8 @@ from agent.turn import Lack, Reply
 
 MAX_WINES: Final = 3
 """The number of wines that a reply shows."""
+MIN_WINES_IN_COMMON: Final = 2
+"""The fewest wines of which something is said in common, below their cards."""
 
 
 def text_reply(text: str, *, is_on_topic: bool = True) -> Reply:
@@ -91,7 +98,7 @@ def show_found_wines(wish: Wish, found: FoundWines) -> Reply:
     caveats = join_paragraphs(*_list_caveats(wish.own_request, wines))
     if not wines:
         return _say_nothing_was_found(wish, caveats)
-    remarks = " ".join(_list_remarks(found, request))
+    remarks = " ".join(_list_remarks(found, wish))
     intro = join_paragraphs(_interpret(request), remarks)
     reply = show_wines(intro, wines, request, closing=caveats)
     if found.unmet_fields:
@@ -107,15 +114,22 @@ def show_wines(
 ) -> Reply:
     """Return a reply with a card for each wine, between `intro` and `closing`.
 
-    The cards describe the wines for the dishes of the request.
+    The cards describe the wines for the dishes of the request. What is not known of any of the
+    wines is said once, below the cards.
     """
+    unknown_of_all = _find_unknown_of_all(wines)
+    closing = join_paragraphs(_say_what_is_unknown(unknown_of_all, request), closing)
+    card_request = request
+    if is_vegan(unknown_of_all):
+        card_request = replace(request, text=_without_vegan_words(request.text))
     recommendations: list[WineRecommendation] = []
     cards: list[str] = []
     for number, wine in enumerate(wines, start=1):
         description = describe_wine(wine, request.dishes)
         recommendation = WineRecommendation(wine_id=wine.id, description=description)
         recommendations.append(recommendation)
-        cards.append(_make_card(number, wine, description, request))
+        card_wine = _without_unknown(wine, unknown_of_all)
+        cards.append(_make_card(number, card_wine, description, card_request))
     answer = SommelierResponse(
         response_type="recommendation",
         intro=intro,
@@ -128,6 +142,45 @@ def show_wines(
         wines=tuple(wines),
         structured_answer=answer,
     )
+
+
+def _find_unknown_of_all(wines: Sequence[Wine]) -> tuple[Allergen, ...]:
+    """Return the allergens that each of several wines may contain, as far as is known.
+
+    Sulphites are left to the cards, because a label may say that none were added.
+    """
+    if len(wines) < MIN_WINES_IN_COMMON:
+        return ()
+    unknown_of_all: list[Allergen] = []
+    for allergen in wines[0].unknown_allergens:
+        is_unknown_of_all = all(allergen in wine.unknown_allergens for wine in wines)
+        if is_unknown_of_all and allergen != Allergen.SULPHITES:
+            unknown_of_all.append(allergen)
+    return tuple(unknown_of_all)
+
+
+def _say_what_is_unknown(unknown: Sequence[Allergen], request: Request) -> str:
+    """Return the sentence on what the wines of a reply may all contain, or "" for nothing."""
+    # Who wants a vegan wine has not named the allergens of animals, unless there is an allergy.
+    names_allergens = not is_vegan(unknown) or bool(request.allergies)
+    if not unknown:
+        return ""
+    if not names_allergens:
+        return translate("fallback_vegan_unknown")
+    names = [name_value("allergens", allergen) for allergen in unknown]
+    return translate("fallback_allergens_unknown", names=join_or(names))
+
+
+def _without_unknown(wine: Wine, said: Collection[Allergen]) -> Wine:
+    """Return a wine without the unknown allergens that the reply says elsewhere."""
+    left = [allergen for allergen in wine.unknown_allergens if allergen not in said]
+    return wine.model_copy(update={"unknown_allergens": tuple(left)})
+
+
+def _without_vegan_words(text: str) -> str:
+    """Return a text whose cards do not say whether the wines are vegan, as the reply says it."""
+    words = [word for word in text.split() if not asks_for_vegan(word)]
+    return " ".join(words)
 
 
 def _make_card(
@@ -179,7 +232,10 @@ def _say_nothing_was_found(wish: Wish, caveats: str) -> Reply:
         return text_reply(text, is_on_topic=False)
     lack = Lack.NAME if name else Lack.WINES
     reason = _explain_lack(wish)
-    text = join_paragraphs(_interpret(wish.request), reason, caveats)
+    way_out = ""
+    if has_earlier_wishes(wish):
+        way_out = translate("fallback_start_over")
+    text = join_paragraphs(_interpret(wish.request), reason, way_out, caveats)
     return replace(text_reply(text), lack=lack)
 
 
@@ -197,39 +253,57 @@ def _explain_lack(wish: Wish) -> str:
     return translate("fallback_nothing")
 
 
-def _list_remarks(found: FoundWines, request: Request) -> Iterator[str]:
+def _list_remarks(found: FoundWines, wish: Wish) -> Iterator[str]:
     """Yield sentences about the wines found.
 
-    They say which wine these are like, which parts of the request they do not meet, and why they
-    suit the dish.
+    They say which wine these are like, which parts of the wish they do not meet, and why they suit
+    the dish.
     """
+    request = wish.request
     if found.similar_to is not None:
         label = escape(get_shown_label(found.similar_to))
         yield translate("fallback_similar", name=label)
     if found.unmet_fields:
-        limits = [describe_field(name, request) for name in found.unmet_fields]
-        yield translate("fallback_relaxed", limits=escape(", ".join(limits)))
+        limits = _name_fields(found.unmet_fields, request)
+        yield translate("fallback_relaxed", limits=limits)
+        if has_earlier_wishes(wish):
+            yield translate("fallback_start_over")
     if found.partly_unmet_fields:
-        limits = [describe_field(name, request) for name in found.partly_unmet_fields]
-        yield translate("fallback_partly", limits=escape(", ".join(limits)))
+        limits = _name_fields(found.partly_unmet_fields, request)
+        yield translate("fallback_partly", limits=limits)
     reason = _find_pairing_reason(request)
     if reason and "foods" not in found.unmet_fields:
         yield reason
+    suited_dish = find_only_suited_dish(request)
+    if suited_dish and "foods" not in found.unmet_fields:
+        yield translate("fallback_first_dish", dish=escape(suited_dish))
+
+
+def _name_fields(fields: Sequence[str], request: Request) -> str:
+    """Return the descriptions of fields of a request in one text, each once.
+
+    Two fields may have one description: "sweet" is a style and a sweetness.
+    """
+    descriptions = [describe_field(name, request) for name in fields]
+    distinct = dict.fromkeys(descriptions)
+    return escape(", ".join(distinct))
 
 
 def _find_pairing_reason(request: Request) -> str:
     """Return why the wines suit the dish.
 
     Return "" if no dish is known, or if the request is for another kind of wine than the reason
-    praises: a red with carbonara.
+    praises: a red with carbonara, or a full-bodied one where the dishes want a light one.
     """
     name = get_pairing_name(request)
     if not name:
         return ""
-    styles = request.values("styles")
-    paired_styles = load_pairings()[name].get("styles", styles)
-    if styles and set(styles).isdisjoint(paired_styles):
-        return ""
+    pairing = load_pairings()[name]
+    for field in ("styles", "bodies"):
+        asked = request.values(field)
+        paired = pairing.get(field, asked)
+        if asked and set(asked).isdisjoint(paired):
+            return ""
     return translate(f"pairing_{name}")
 
 
@@ -243,7 +317,7 @@ def _list_caveats(request: Request, wines: Sequence[Wine]) -> Iterator[str]:
         yield translate("fallback_sulphites")
         avoided.remove(Allergen.SULPHITES)
     # Who wants a vegan wine has not named these allergens.
-    if avoided and not is_vegan(avoided):
+    if avoided and not is_vegan(avoided) and not _find_unknown_of_all(wines):
         yield _warn_of_allergens(avoided, wines)
     if request.unknown_words and not request.name:
         quoted: list[str] = []

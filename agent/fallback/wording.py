@@ -47,10 +47,10 @@ ADJECTIVES: Final = "text"
 
 def describe_request(request: Request) -> str:
     """Return a description such as `Red wine · lamb · up to €20 · no Merlot`."""
-    return _capitalise(_describe_filters(request))
+    return _capitalise(describe_filters(request))
 
 
-def _describe_filters(request: Request) -> str:
+def describe_filters(request: Request) -> str:
     """Return the parts of a request that are known, in one line, or "" if there are none."""
     filters = request.filters
     parts = [*_describe_kind(request), *_describe_tastes(request)]
@@ -233,9 +233,13 @@ def _describe_price(filters: Mapping[str, Any]) -> str:
     """Return the price limits, or "" if there are none."""
     min_price = filters.get("min_price")
     max_price = filters.get("max_price")
-    if min_price is None and max_price is None:
+    below = filters.get("below")
+    if min_price is None and max_price is None and below is None:
         return ""
     currency = Currency(filters.get("currency", Currency.EUR))
+    if below is not None:
+        excluded_price = format_money(below, currency)
+        return translate("fallback_below", price=excluded_price)
     if min_price is None:
         highest = format_money(max_price or 0, currency)
         return translate("fallback_up_to", price=highest)
@@ -260,7 +264,7 @@ def describe_field(name: str, request: Request) -> str:
         price = _describe_price(request.filters)
         return translate("fallback_price_limit", price=price)
     filters = {name: request.values(name)}
-    return _describe_filters(Request(filters=filters))
+    return describe_filters(Request(filters=filters))
 
 
 def describe_wine(wine: Wine, dishes: Mapping[str, Dish]) -> str:

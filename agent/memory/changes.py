@@ -107,12 +107,15 @@ def format_change(change: Change, person: Person) -> list[str]:
     changed_keys = {item.key for item in change.bottles}
     cellar = apply_change(person, change).bottles
     items = [item for item in cellar if item.key in changed_keys]
+    left = [item for item in items if item.count]
+    gone = [item for item in items if not item.count]
     texts = [
         format_added_facts(change.added_facts),
         format_removed_facts(change.removed_facts),
         format_drunk(change.drinks, cellar),
     ]
-    if items:
-        heading = translate("cellar_added")
-        texts.append(format_items(items, this_year(), heading))
+    if left:
+        texts.append(format_items(left, this_year(), translate("cellar_added")))
+    if gone:
+        texts.append(format_items(gone, this_year(), translate("cellar_taken_out")))
     return list(filter(None, texts))

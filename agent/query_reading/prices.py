@@ -11,7 +11,8 @@ from agent.query_reading.phrases import Phrase
 from agent.query_reading.tokens import Token
 from agent.text import fold, pattern
 
-PRICE_FIELDS: Final = frozenset({"min_price", "max_price", "currency"})
+PRICE_FIELDS: Final = frozenset({"min_price", "max_price", "below", "currency"})
+"""The filters of a price. `below` is a limit that the price must not reach."""
 UNKNOWN_CURRENCY: Final = "?"
 """The value that stands for any currency that cannot be converted."""
 MAX_AMOUNT: Final = 100_000

@@ -31,7 +31,7 @@ from agent.sommelier.vocabulary import (
     OfferKind,
     find_canonical_name,
 )
-from agent.sommelier.wine import VEGAN_WORD, Wine, wine_fields
+from agent.sommelier.wine import NON_VEGAN_ALLERGENS, VEGAN_WORD, Wine, wine_fields
 from agent.text import split_words
 
 
@@ -85,7 +85,9 @@ def _format_asked_facts(
 
     If the guest needs a number of bottles (`line`), the stock is among them.
     """
-    if asks_for_vegan(user_text):
+    # A card that warns of egg, milk and fish need not add that the wine may not be vegan.
+    warns_already = NON_VEGAN_ALLERGENS.issubset(wine.unknown_allergens)
+    if asks_for_vegan(user_text) and not warns_already:
         yield translate(f"vegan_{wine.vegan}")
     yield from _format_asked_allergens(wine, user_text)
     if line is not None or mentions_kind("stock", user_text):

@@ -68,6 +68,8 @@ MAX_FOODS: Final = 6
 USUALLY_SOFT: Final = frozenset({"bodies", "tannins", "acidities", "foods"})
 """The filters that are soft unless the caller makes them hard."""
 SWEET_LEVELS: Final = frozenset({"sweet", "luscious"})
+BRIDGE: Final = "bridge"
+"""The pairing of dishes that have no style in common, such as meat and fish."""
 DESSERT_STYLES: Final = (Style.SWEET, Style.FORTIFIED)
 """The styles that a dish excludes unless its pairing has them."""
 
@@ -353,11 +355,63 @@ def _without_dessert(
 
 
 def get_pairing_name(request: Request) -> str:
-    """Return the name of the pairing of the first dish that has one, or an empty string."""
+    """Return the name of the pairing of a request's dishes, or an empty string.
+
+    It is that of the first dish that has one. If no style suits all dishes, as with steak and
+    salmon, it is `BRIDGE`, provided that a wine of that pairing comes near to each of them.
+    """
+    names = _list_pairing_names(request)
+    if not names:
+        return ""
+    has_bridge = _may_bridge(names) and not _share_style(names)
+    if has_bridge:
+        return BRIDGE
+    return names[0]
+
+
+def find_only_suited_dish(request: Request) -> str:
+    """Return the dish whose pairing the request has, if it does not suit the others, or "".
+
+    "Steak and chocolate cake" gets wines for the steak.
+    """
+    names = _list_pairing_names(request)
+    if not names or _share_style(names) or get_pairing_name(request) == BRIDGE:
+        return ""
+    for dish_name, dish in request.dishes.items():
+        if dish.pairing == names[0]:
+            return dish_name
+    return ""
+
+
+def _list_pairing_names(request: Request) -> list[str]:
+    """Return the names of the pairings of the dishes, in the order of the message."""
+    names: list[str] = []
     for dish in request.dishes.values():
         if dish.pairing in load_pairings():
-            return dish.pairing
-    return ""
+            names.append(dish.pairing)
+    return names
+
+
+def _may_bridge(names: Sequence[str]) -> bool:
+    """Return whether `BRIDGE` has a style of each of these pairings."""
+    bridge_styles = _get_paired_styles(BRIDGE)
+    for name in names:
+        if bridge_styles.isdisjoint(_get_paired_styles(name)):
+            return False
+    return True
+
+
+def _share_style(names: Sequence[str]) -> bool:
+    """Return whether one style suits all of these pairings."""
+    common_styles = _get_paired_styles(names[0])
+    for name in names:
+        common_styles &= _get_paired_styles(name)
+    return bool(common_styles)
+
+
+def _get_paired_styles(name: str) -> set[str]:
+    """Return the styles that suit a pairing."""
+    return set(load_pairings()[name].get("styles", ()))
 
 
 def _add_profile(filters: dict[str, Any]) -> set[str]:

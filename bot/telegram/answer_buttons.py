@@ -209,7 +209,8 @@ def _follow_up_buttons(question: Question, reply: Reply) -> ButtonRows:
     offered = list(BUTTONS)
     if find_button(question.text) is FollowUp.WHY:
         offered.remove(FollowUp.WHY)
-    if all(wine.sweetness in DRY_STEPS for wine in wines):
+    # Most wines are dry, so one of unknown sweetness counts as dry.
+    if all(wine.sweetness in (None, *DRY_STEPS) for wine in wines):
         offered.remove(FollowUp.DRIER)
     return in_rows(_make_next_buttons(offered), 3)
 

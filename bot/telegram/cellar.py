@@ -11,6 +11,7 @@ from typing import Final
 from telegram import Message, Update
 
 from agent.cellar.export import to_csv, to_workbook
+from agent.cellar.index import index_cellar
 from agent.cellar.items import parse_cellar_item, select_in_stock
 from agent.cellar.overview import (
     PAGE_SIZE,
@@ -21,7 +22,9 @@ from agent.cellar.overview import (
     select_view,
 )
 from agent.cellar.picture import CellarPainter
-from agent.cellar.rows import this_year
+from agent.cellar.removal import list_identifying_words
+from agent.cellar.rows import count_bottles, format_items, this_year
+from agent.cellar.search import select_named
 from agent.engine.errors import log_failure
 from agent.i18n import translate
 from agent.sommelier.cards import translate_place
@@ -73,8 +76,24 @@ async def _show_or_change_cellar(
         await open_named_bottle(turn, bottles, line)
     elif action == "note":
         await note_opened_bottle(turn, line)
+    elif action and action != "add":
+        _show_named(turn, bottles, text)
     else:
         await _show_overview(painter, turn, bottles)
+
+
+def _show_named(turn: ChatTurn, bottles: Sequence[CellarItem], name: str) -> None:
+    """Show the bottles whose labels have the most words of a name: `/cellar Barolo`."""
+    year = this_year()
+    words = list_identifying_words(name)
+    named = select_named(index_cellar(bottles, year), words)
+    if not named:
+        turn.reply(translate("cellar_no_match"))
+        return
+    items = [indexed.item for indexed in named]
+    count = sum(item.count for item in items)
+    heading = translate("cellar_found", bottles=count_bottles(count, len(items)))
+    turn.reply(format_items(items, year, heading))
 
 
 async def _show_overview(

@@ -134,6 +134,13 @@ async def test_a_cellar_is_changed_by_commands_and_files(
         said = (await last(bot_api, 7, ADA))["text"]
         assert "In your cellar: 12 bottles." in said
         assert "7 × Barolo 2016 · €45 a bottle" in said  # the price is kept
+        bot_api.say("/cellar Barolo", chat_id=ADA)
+        named = (await last(bot_api, 8, ADA))["text"]
+        assert named.startswith("In your cellar: 7 bottles")
+        assert "Chablis" not in named
+        bot_api.say("/cellar remove 3 Chablis", chat_id=ADA)
+        gone = (await last(bot_api, 9, ADA))["text"]
+        assert gone.startswith("Taken out:\nChablis 2021 · none left")
 
 
 async def test_bottles_that_were_bought_are_added_by_a_press_and_taken_back(

@@ -122,6 +122,46 @@ async def test_why_is_answered_with_what_each_wine_has_of_the_wish(
     assert why.text.count("goes with lamb") == len(first.wines)
 
 
+async def test_why_names_no_tannin_of_a_white_and_what_a_wine_does_not_meet(
+    fallback: Fallback,
+) -> None:
+    conversation = Conversation(fallback)
+    white = await conversation.say("a dry white for salmon", "why?")
+    assert "tannins" not in white.text
+    assert "With salmon: goes with oily fish" in white.text
+    sweet = await conversation.say("a sweet red from Austria under 5 euros", "why?")
+    assert "Not as you asked: sweet" in sweet.text
+
+
+async def test_a_wine_described_anew_is_a_new_wish(fallback: Fallback) -> None:
+    conversation = Conversation(fallback)
+    await conversation.say("a sweet red from Austria under 20 euros")
+    white = await conversation.say("a white without sulphites")
+    assert white.text.startswith("*White wine · no added sulphites*")
+    assert translate("fallback_start_over") not in white.text
+    dear = await conversation.say("a vegan red under 5 euros from Spain", "from Japan")
+    assert dear.text.startswith("*Red wine · Japan · up to €5 · vegan")
+    assert translate("fallback_start_over") in dear.text
+
+
+async def test_one_bottle_suits_meat_and_fish_or_is_said_to_be_for_one_dish(
+    fallback: Fallback,
+) -> None:
+    both = await Conversation(fallback).say("steak and salmon")
+    assert translate("pairing_bridge") in both.text
+    for wine in wines_of(both):
+        assert wine.style in (Style.RED, Style.ROSE)
+        assert wine.body in (Body.LIGHT, Body.MEDIUM_LIGHT)
+    steak = await Conversation(fallback).say("steak and chocolate cake")
+    assert translate("fallback_first_dish", dish="steak") in steak.text
+
+
+async def test_what_no_wine_is_known_to_lack_is_said_once(fallback: Fallback) -> None:
+    reply = await Conversation(fallback).say("a vegan red from Spain")
+    assert reply.text.count("vegan") == 2  # in the wish, and below the cards
+    assert translate("fallback_vegan_unknown") in reply.text
+
+
 NO_WISHES = {
     "en": ("Good Evening", "you are useless", "asdf qwer zxcv"),
     "de": ("Guten Abend", "Du bist echt dumm", "der zweite"),
