@@ -32,6 +32,7 @@ from agent.fallback.replies import (
     text_reply,
 )
 from agent.fallback.searching import FoundWines, build_wish_query, search_wines
+from agent.fallback.serving import write_serving_advice
 from agent.fallback.wording import describe_request, describe_wine
 from agent.i18n import current_language, translate
 from agent.query_reading.request import Request
@@ -91,6 +92,10 @@ class Fallback:
             own_bottles = find_own_bottles(request, person)
             if own_bottles is not None:
                 return await self._answer_from_cellar(own_bottles, wish, person, span)
+        if not person.safety.forbids_alcohol:
+            advice = await write_serving_advice(request, self._catalogue, person)
+            if advice:
+                return _answer_about_shown(text_reply(advice), wish)
         if _may_name_wine(wish, person):
             asked_wines = await find_asked_wines(self._catalogue, wish, person, span)
             if asked_wines is not None:

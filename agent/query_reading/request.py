@@ -85,6 +85,8 @@ class Request:
     """The number of words missing from the tables, of MIN_UNKNOWN_LETTERS or more."""
     is_question: bool = False
     """Whether the message asks for knowledge rather than for a wine."""
+    asks_how_to_serve: bool = False
+    """Whether the message asks how warm to serve a wine, or how long an unopened one keeps."""
     is_about_wine: bool = False
     unread_words: tuple[str, ...] = ()
     """The words that are neither in a table nor common, and the numbers that are no prices."""
@@ -236,6 +238,7 @@ class _MessageReader:
             wants_others=self._wants_others(),
             unknown_words=distinct_words[:MAX_VALUES],
             unknown_count=self.unknown_words.count_long(unknown),
+            asks_how_to_serve=self._asks_how_to_serve(),
             is_about_wine=not self.roles.isdisjoint({"wine", "wish"}),
             unread_words=tuple(self.unknown_words.get_words(unknown)),
             cellar_words=own_bottles.read_cellar_words(),
@@ -387,6 +390,13 @@ class _MessageReader:
             return False
         asks = not self.roles.isdisjoint({"wish", "question", "have"})
         return not asks and not self._read_dishes()
+
+    def _asks_how_to_serve(self) -> bool:
+        """Return whether the message asks how warm to serve a wine, or how long it keeps."""
+        if "opened" in self.roles:
+            return False
+        asks_how_long = self.roles.issuperset({"how_long", "keep"})
+        return asks_how_long or "temperature" in self.roles
 
     def _list_allergies(self) -> tuple[str, ...]:
         """Return what somebody is said to be allergic to."""

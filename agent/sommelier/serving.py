@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, NamedTuple
 
 from pydantic import BeforeValidator
 
@@ -240,6 +240,39 @@ def serving_degrees(wine: Wine) -> Range | None:
     if wine.body in by_body:
         return by_body[wine.body]
     return tables.degrees[style]
+
+
+class WineKind(NamedTuple):
+    """A place or grape of which the tables know how long its wines keep, and their style."""
+
+    name: str
+    """The name as the table has it: "chianti classico"."""
+    style: Style
+
+
+def find_kind(names: Sequence[str], style: Style | None) -> WineKind | None:
+    """Return the place, or else the grape, that is in one of the names, or None.
+
+    Without a style, it is the style for which the place or grape is best known.
+    """
+    tables = _serving()
+    for table in (tables.places, tables.grapes):
+        for name in names:
+            for phrase in _list_phrases(name):
+                for known_style in table.get(phrase, {}):
+                    if style in (None, known_style):
+                        return WineKind(phrase, known_style)
+    return None
+
+
+def find_usual_years(wine: Wine) -> Range | None:
+    """Return how many years after the vintage wines of this kind are usually at their best.
+
+    Return None if its style is unknown.
+    """
+    if wine.style is None:
+        return None
+    return _find_usual_years(wine, wine.style)
 
 
 def serving_advice(wine: Wine) -> dict[str, str]:

@@ -263,6 +263,40 @@ async def test_cheaper_than_the_second_compares_with_the_second(
         assert (wine.price or 0) < (first[1].price or 0)
 
 
+@pytest.mark.parametrize(
+    ("language", "text", "answer"),
+    [
+        (
+            "en",
+            "How long can I keep Chianti Classico?",
+            "Chianti Classico is usually at its best 2 to 10 years after the vintage; serve it at",
+        ),
+        ("de", "Wie lange hält sich ein Barolo?", "Barolo schmeckt meist 7 bis 25"),
+        ("de", "Wie warm trinkt man Spätburgunder?", "Trinktemperatur ist 12 bis 14"),
+        ("fr", "À quelle température servir un Barolo ?", "de 16 à 18 °C"),
+        ("es", "¿Cuánto tiempo guardo un Rioja Reserva?", "Rioja Reserva suele"),
+        ("it", "A che temperatura si serve il Soave?", "Soave dà di solito"),
+        ("nl", "Op welke temperatuur drink je Beaujolais?", "12 tot 14 °C"),
+        ("pt", "Quanto tempo posso guardar um Dão?", "entre 2 e 11 anos"),
+        ("en", "How long does a white Burgundy keep?", "Burgundy (white wine) is"),
+    ],
+)
+async def test_how_to_serve_a_wine_and_how_long_it_keeps(
+    language: str, text: str, answer: str, fallback: Fallback
+) -> None:
+    conversation = Conversation(fallback)
+    conversation.language = language
+    reply = await conversation.say(text)
+    assert answer in reply.text
+    assert not reply.wines
+
+
+async def test_an_open_bottle_is_a_question_for_documents(fallback: Fallback) -> None:
+    text = "How long does an open bottle of Chianti keep?"
+    reply = await Conversation(fallback).say(text)
+    assert "An open bottle keeps in the refrigerator" in reply.text
+
+
 async def test_what_only_some_of_the_wines_have_is_named(fallback: Fallback) -> None:
     reply = await Conversation(fallback).say("a sweet Furmint from Chile")
     some = [wine for wine in wines_of(reply) if "Furmint" in wine.grapes]
