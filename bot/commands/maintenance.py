@@ -27,6 +27,8 @@ def list_updates() -> None:
     updates = run_with_database(
         open_settings(), lambda sessions: Inbox(sessions).list_set_aside()
     )
+    if not updates:
+        typer.echo("No update was set aside.")
     for update in updates:
         received = update.received_at.isoformat(timespec="seconds")
         typer.echo(
