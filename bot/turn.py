@@ -68,7 +68,7 @@ class Destination:
         return self.chat_id < 0
 
     @property
-    def next(self) -> "Destination":
+    def for_further_messages(self) -> "Destination":
         """Return the destination of further messages, which neither reply nor replace."""
         return replace(self, reply_to=None, replaced_id=None)
 

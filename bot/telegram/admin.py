@@ -1,6 +1,6 @@
 """Handle the commands of admins: statistics, traces, access, and broadcasts.
 
-When other users type them, the bot answers as to any unknown command.
+When other users type them, the bot answers as if the commands were unknown.
 """
 
 import asyncio
@@ -114,11 +114,11 @@ class _AdminCommands:
         clicks = await _format_clicks(turn)
         if clicks:
             tables = f"{tables}\n\n{clicks}"
-        wanted = await self._describe_wanted(turn, week)
-        turn.reply(to_code_block(tables) + wanted)
+        unmet_wishes = await self._describe_unmet_wishes(turn, week)
+        turn.reply(to_code_block(tables) + unmet_wishes)
 
-    async def _describe_wanted(self, turn: ChatTurn, week: Week) -> str:
-        """Return what guests of a week most often wanted in vain, or "" if there was nothing."""
+    async def _describe_unmet_wishes(self, turn: ChatTurn, week: Week) -> str:
+        """Return the most frequent unmet wishes of a week as a table, or "" if there were none."""
         wishes = await turn.repositories.unmet.list_between(
             week.start, week.end, self._masking.mask_words
         )
@@ -141,10 +141,12 @@ class _AdminCommands:
             shown = await turns.find_last(chat_id)
         if shown is None:
             turn.reply(translate("nothing_to_trace"))
-        elif shown.trace_id and self._trace_link is not None:
+        elif not shown.trace_id:
+            turn.reply(translate("not_traced"))
+        elif self._trace_link is not None:
             turn.reply(self._trace_link(shown.trace_id))
         else:
-            turn.reply(await _render_trace(turn, shown.trace_id or ""))
+            turn.reply(await _render_trace(turn, shown.trace_id))
 
     async def allow_user(self, update: Update, turn: ChatTurn) -> None:
         """/allow: give the named user access."""
@@ -165,6 +167,7 @@ class _AdminCommands:
         query = press_of(update)
         id_part, action = split_data(query, 2)
         if query.from_user.id not in self._admin_ids:
+            # The button was sent to somebody who was an admin then.
             await acknowledge(query, translate("button_too_old"))
         elif action == "send":
             toast = ""
@@ -227,6 +230,7 @@ def _address_broadcast(
             chat_id=chat_id, html=part.html, follows=part.follows, buttons=[]
         )
         messages.append(message)
+    # To users, broadcasts are called news.
     with use_language(language):
         stop_button = Button(translate("news_no_button"), STOP_NEWS)
     messages[-1].buttons = to_lists(((stop_button,),))
@@ -251,11 +255,14 @@ async def _render_trace(turn: ChatTurn, trace_id: str) -> str:
 
 
 async def _clear_concerns(update: Update, turn: ChatTurn) -> None:
-    """/clearconcerns: forget all concerns of the named user."""
+    """/clearconcerns: forget all concerns of the named user, such as a pregnancy or an allergy."""
     user_id = _find_user_or_ask(update, turn, "clearconcerns")
     if user_id is None:
         return
-    cleared = await turn.repositories.memory.list_concerns(None, user_id)
+    # Without a chat, these are the concerns in all chats.
+    cleared = await turn.repositories.memory.list_concerns(
+        chat_id=None, user_id=user_id
+    )
     turn.change(ForgetConcerns(user_id))
     if not cleared:
         turn.reply(translate("no_concerns_stored", id=str(user_id)))
@@ -279,6 +286,7 @@ async def _set_access(turn: ChatTurn, user_id: int, access: Access) -> None:
     if access == "allowed" and previous_access != "allowed":
         with use_language(await load_language(turn.repositories.memory, user_id)):
             turn.send(Destination(user_id), translate("let_in"))
+    # The confirmations are named like the access: "allowed" and "blocked".
     turn.reply(translate(access, id=str(user_id)))
 
 
@@ -294,7 +302,10 @@ def find_named_user(message: Message) -> int | None:
     if text:
         return None
     replied_message = get_replied_message(message)
-    if replied_message is None or replied_message.sender_chat:
+    if replied_message is None:
+        return None
+    if replied_message.sender_chat:
+        # The message is from a chat, and its user is only a stand-in.
         return None
     if is_forwarded(replied_message.to_dict(recursive=False)):
         # The user who forwarded the message is not its author.

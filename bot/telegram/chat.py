@@ -52,7 +52,7 @@ from bot.telegram.messages import (
     text_without_mentions,
     with_quotations,
 )
-from bot.telegram.progress import Progress, show_progress
+from bot.telegram.progress import Progress, show_typing_or_drafts
 from bot.telegram.sender import ButtonRows, build_message, build_messages, to_lists
 from bot.turn import Destination, Question, Transcribe, Turn, TurnKind
 from db.commit import Press
@@ -201,7 +201,7 @@ class ChatTurn(Turn):
         """Collect a picture to show in the chat."""
         if self.to is not None:
             # The text that follows is the reply, so the picture replies to nothing.
-            to = self.to.next
+            to = self.to.for_further_messages
             picture = build_message(to, kind="photo", file_name=name, file=content)
             self.messages.append(picture)
 
@@ -231,7 +231,10 @@ class ChatTurn(Turn):
         self.messages.append(messages)
         if reply.audio:
             audio = build_message(
-                to.next, kind="voice", file_name=AUDIO_FILE, file=reply.audio
+                to.for_further_messages,
+                kind="voice",
+                file_name=AUDIO_FILE,
+                file=reply.audio,
             )
             audio.turn_id = self.id
             self.messages.append(audio)
@@ -267,7 +270,8 @@ class ChatTurn(Turn):
         if self.to is None:
             yield None
             return
-        async with show_progress(self.services.progress, self, self.to) as draft:
+        progress = self.services.progress
+        async with show_typing_or_drafts(progress, self, self.to) as draft:
             yield draft
 
 
@@ -315,7 +319,7 @@ async def load_history(
     """Return the messages before a question, at most `MAX_HISTORY_MESSAGES`.
 
     If the user replied to an answer of the bot, return the messages up to that answer. If this turn
-    answers an edited message, the turn with the earlier answer to it is left out.
+    answers an edited message, the messages of the turn that it takes back are left out.
     """
     replied_turn_id = await _find_turn(turn, replied_answer_id)
     messages = await turn.repositories.messages.list_recent(
@@ -419,6 +423,7 @@ async def set_language_of_turn(update: Update, turn: ChatTurn) -> None:
     if user is not None:
         app_code = user.language_code
     set_language(app_code)
+    # The language below may be another one. That of the app stays known beside it.
     set_app_language(app_code)
     if user is None or is_overheard(update):
         return
@@ -427,15 +432,15 @@ async def set_language_of_turn(update: Update, turn: ChatTurn) -> None:
     text = text_to_detect(update)
     # This is read before the language is set below, while it is still that of the app.
     new_value = find_language([text], "") or stored_language or current_language()
-    # English is not stored for a user without the setting, because it is the default.
-    old_value = stored_language or ENGLISH
     chosen_language = settings.get(CHOSEN_LANGUAGE_KEY, AS_WRITTEN)
     if chosen_language != AS_WRITTEN:
         set_language(chosen_language, is_chosen=True)
     else:
-        # The language of the app may have no catalogue.
+        # The bot may have no texts in the language of the app.
         settle_language(text, stored_language or app_language() or ENGLISH)
-    if new_value != old_value:
+    # English is the default, so it is only stored after another language.
+    is_default = stored_language is None and new_value == ENGLISH
+    if not is_default:
         store_setting(turn, settings, WRITTEN_LANGUAGE_KEY, new_value)
 
 

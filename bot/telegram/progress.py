@@ -58,7 +58,7 @@ class Progress:
 
 
 @asynccontextmanager
-async def show_progress(
+async def show_typing_or_drafts(
     progress: Progress, turn: Turn, to: Destination
 ) -> AsyncIterator[CurrentDraft]:
     """Show the progress of an answer until the block ends.

@@ -347,7 +347,7 @@ async def build_messages(
         for html in await in_thread_if_long(len(text), split_messages, text):
             is_first = not messages
             messages.append(build_message(to, html=html, follows=not is_first))
-            to = to.next
+            to = to.for_further_messages
     if messages:
         messages[-1].buttons = to_lists(buttons)
     return messages

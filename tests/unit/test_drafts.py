@@ -10,7 +10,7 @@ import pytest
 from telegram.error import BadRequest, InvalidToken, TelegramError, TimedOut
 
 from bot.telegram.connection import AnyBot
-from bot.telegram.progress import PLACEHOLDER, Progress, show_progress
+from bot.telegram.progress import PLACEHOLDER, Progress, show_typing_or_drafts
 from bot.turn import Destination, Hold, Turn
 from tests.virtual_time import VirtualTimeLoop, in_virtual_time
 
@@ -69,7 +69,7 @@ def show_progress_for(
         progress = Progress(cast("AnyBot", bot))
         turn = Turn(id=1, to=to, hold=bot)
         end = loop.time() + seconds
-        async with show_progress(progress, turn, to) as shown:
+        async with show_typing_or_drafts(progress, turn, to) as shown:
             await asyncio.sleep(0.5)
             while loop.time() < end:
                 shown.show(draft(loop.time()))
@@ -125,7 +125,9 @@ def test_a_draft_of_a_lost_turn_edited_the_final_answer_of_another_process() -> 
     async def run(loop: VirtualTimeLoop) -> FakeBot:
         bot = FakeBot(loop, {})
         turn = Turn(id=1, to=GROUP, placeholder_id=99, hold=Lost())
-        async with show_progress(Progress(cast("AnyBot", bot)), turn, GROUP) as draft:
+        async with show_typing_or_drafts(
+            Progress(cast("AnyBot", bot)), turn, GROUP
+        ) as draft:
             draft.show("a draft")
             await asyncio.sleep(9)
         return bot
