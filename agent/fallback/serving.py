@@ -1,6 +1,6 @@
 """Say how warm to serve a kind of wine, and how many years it keeps."""
 
-from collections import Counter
+from statistics import mode
 from typing import Final
 
 from agent.fallback.wording import name_value
@@ -40,37 +40,49 @@ async def write_serving_advice(
     """
     if not request.asks_how_to_serve:
         return ""
-    styles = request.values("styles")
-    style = Style(styles[0]) if styles else None
-    names = [request.text, *request.values("regions"), *request.values("grapes")]
-    kind = find_kind(names, style)
+    kind = find_kind(_list_names(request), _get_style(request))
     if kind is None or kind.style not in STILL_STYLES:
         return ""
-    wine = Wine(
-        id="",
-        producer="",
-        name=" ".join(names),
-        country="",
-        style=kind.style,
-        body=await _find_usual_body(request, kind.style, catalogue, person),
-        grapes=request.values("grapes"),
-    )
+    body = await _find_usual_body(request, kind.style, catalogue, person)
+    wine = _make_typical_wine(request, kind.style, body)
     years = find_usual_years(wine)
     degrees = serving_degrees(wine)
     if years is None or degrees is None:
         return ""
-    name = _find_written_name(request.text, kind)
-    if style is not None:
-        name = f"{name} ({name_value('styles', style)})"
     first_year, last_year = years
     lowest, highest = degrees
     return translate(
         "fallback_serving",
-        name=escape(name),
+        name=escape(_name_kind(kind, request)),
         first=str(first_year),
         last=str(last_year),
         lowest=str(lowest),
         highest=str(highest),
+    )
+
+
+def _list_names(request: Request) -> list[str]:
+    """Return the texts that may name a kind of wine: the message, its places and grapes."""
+    return [request.text, *request.values("regions"), *request.values("grapes")]
+
+
+def _get_style(request: Request) -> Style | None:
+    """Return the style that a message asks about, or None if it names none."""
+    for style in request.values("styles"):
+        return Style(style)
+    return None
+
+
+def _make_typical_wine(request: Request, style: Style, body: Body | None) -> Wine:
+    """Return a wine of which only what is needed for serving is filled in."""
+    return Wine(
+        id="",
+        producer="",
+        name=" ".join(_list_names(request)),
+        country="",
+        style=style,
+        body=body,
+        grapes=request.values("grapes"),
     )
 
 
@@ -84,10 +96,19 @@ async def _find_usual_body(
         grapes=request.values("grapes"),
     )
     result = await find_wines(catalogue, query, person)
-    bodies = Counter(wine.body for wine in result.wines if wine.body)
-    for body, _ in bodies.most_common(1):
-        return body
-    return None
+    bodies = [wine.body for wine in result.wines if wine.body]
+    if not bodies:
+        return None
+    return mode(bodies)
+
+
+def _name_kind(kind: WineKind, request: Request) -> str:
+    """Return the name of a kind, with its style if the message names it."""
+    name = _find_written_name(request.text, kind)
+    style = _get_style(request)
+    if style is None:
+        return name
+    return f"{name} ({name_value('styles', style)})"
 
 
 def _find_written_name(text: str, kind: WineKind) -> str:
