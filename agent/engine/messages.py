@@ -28,7 +28,10 @@ Message = dict[str, Any]
 JsonSchema = Mapping[str, Any]
 
 ResponseMode = Literal["prompt", "json_object", "json_schema"]
-"""How a structured answer is asked for: by the prompt alone (A), as any JSON (B), strictly (C)."""
+"""How a structured answer is asked for: by the prompt alone, as any JSON, or strictly by a schema.
+
+    The source documents call these the modes A, B and C.
+    """
 
 ECHOED: Final = ("reasoning_content", "reasoning_details", "extra_content")
 """Fields of an assistant's message, or of its calls, that some servers want back: an echo."""
@@ -147,7 +150,7 @@ class LLMRequest:
     needs_form: bool = False
     """Whether the last answer had an error of form.
 
-    Then a server that accepts no response format beside tools gets the format, and no tools.
+    If so, a server that does not take tools and a response format together gets only the format.
     """
     max_tokens: int | None = None
     temperature: float | None = None
@@ -259,7 +262,7 @@ class Conversation:
         return [self._question, *added]
 
     def texts_by(self, role: str) -> list[str]:
-        """Return the texts of a role in the history, and of the user's question if it asked."""
+        """Return the texts of a role. For the role `user`, the question is one of them."""
         texts: list[str] = []
         for message in (*self._history, self._question):
             if message["role"] == role and message["content"]:
@@ -271,7 +274,7 @@ class Conversation:
         self._added = [without_echoes(message) for message in self._added]
 
     def shorten(self) -> bool:
-        """Drop the older half of the history, and at least one message.
+        """Drop one message more than half of the history, the oldest first.
 
         More is dropped until the history begins with a message of the user. Return False if there
         was no history.
@@ -332,6 +335,7 @@ class Conversation:
         keeps its echo, because some servers require it then.
         """
         del self._added[self._feedback_place]
+        # What is left are the tool calls and their results.
         tools_were_called = bool(self._added)
         # Servers refuse a blank content.
         content = clip(raw, SHOWN_RAW_CHARS) or "(no answer)"

@@ -1,9 +1,9 @@
 """Parse a model's response, finished or still being written. No response raises an exception.
 
 Strict JSON is tried first. Then the notation is repaired: fences and prose around the JSON, line
-breaks within strings, trailing commas, quotes and comments (JSON5). Neither a value nor a text that
-was cut off is ever repaired. The value must match its schema and obey the contract's rules. There
-are no rules about its words, but a mere tool call or placeholder is never an answer.
+breaks within strings, trailing commas, quotes and comments (JSON5). The values themselves are never
+changed, and a response that was cut off is not completed. The value must match its schema and obey
+the contract's rules. A mere tool call or placeholder is never an answer.
 
 A draft holds only complete sentences and values of an unfinished response. The contract leaves
 ungrounded text out of it.
@@ -94,13 +94,13 @@ TAGGED_THOUGHT: Final = rf"<{TAG}>.*?(?:</{TAG}>|\Z)"
 BRACKETED_THOUGHT: Final = r"\[THINK\].*?(?:\[/THINK\]|\Z)"
 THOUGHTS: Final = pattern(
     rf"(?is)\A(?:\s*(?:{TAGGED_THOUGHT}|{BRACKETED_THOUGHT}))+"
-    rf"|\A\s*(?:[^\s{{\[].*?)?</{TAG}>"  # some servers leave out the opening tag
+    rf"|\A\s*(?:[^\s{{\[].*?)?</{TAG}>"  # the opening tag may be missing, but not before JSON
     r"|\A.*<\|channel\|>final[^<]*<\|message\|>"
 )
 """The reasoning before an answer.
 
 It is `<think>…</think>`, `[THINK]…[/THINK]`, or all that precedes `<|channel|>final<|message|>`.
-Reasoning that does not end is the whole text.
+If the closing tag is missing, all of the text is reasoning.
 """
 CONTROL_CHARACTER: Final = pattern(r"[\x00-\x1f]")
 """What JSON does not allow within strings, such as a line break."""
@@ -185,10 +185,11 @@ async def parse_final_response(
     result = await _check(result.answer, contract, evidence)
     if result.error_type is not ResponseProblem.GROUNDING:
         return result
-    cases = {Show.AT_ONCE}
+    # Whether a part may be shown at once depends on what was cut (see `Part.show`).
+    may_show = {Show.AT_ONCE}
     if is_retry:
-        cases.add(Show.AFTER_A_RETRY)
-    valid_part = await find_valid_part(result.answer, contract, evidence, cases)
+        may_show.add(Show.AFTER_A_RETRY)
+    valid_part = await find_valid_part(result.answer, contract, evidence, may_show)
     return valid_part or result
 
 
@@ -217,6 +218,7 @@ def _find_failure(
         return Failure(ResponseProblem.TOO_LONG, problem)
     if not text:
         return Failure(ResponseProblem.EMPTY, "the response holds no answer")
+    # In JSON, the mark of a call may stand within a string, so it counts only if parsing fails.
     if contract.is_plain_text and CALL_MARK.search(text):
         return CALL_AS_TEXT
     if find_tool_calls(text, tool_names):
@@ -232,6 +234,7 @@ def _read_answer(text: str, contract: OutputContract[T]) -> ParseResult[T]:
         if placeholder is not None:
             problem = f"the answer holds only placeholders like `{placeholder}`"
             return _failed_result(Failure(ResponseProblem.SEMANTIC, problem))
+        # As JSON, a text is accepted for an enum, and a list for a tuple.
         answer = contract.adapter.validate_json(json.dumps(value))
         return ParseResult("", answer=answer)
     except ValidationError as error:
@@ -323,7 +326,7 @@ def find_tool_calls(text: str, tool_names: Collection[str]) -> tuple[ToolCall, .
 
 
 def _read_json_values(text: str) -> list[object]:
-    """Return the JSON values of a text, or none if it has more than them and `CALL_TAGS`."""
+    """Return the JSON values of a text, or none if it has any text besides them and `CALL_TAGS`."""
     values: list[object] = []
     for part in CALL_TAGS.split(text):
         if not part.strip():
@@ -362,7 +365,7 @@ def _read_call(value: object, tool_names: Collection[str]) -> ToolCall | None:
 
 
 def _find_placeholder(value: object) -> str | None:
-    """Return the first placeholder of an answer, or None if it has none, or also a sentence."""
+    """Return the first placeholder of an answer, or None if it has none or also a sentence."""
     placeholder = None
     for leaf in leaves(value):
         if not isinstance(leaf, str):
@@ -543,8 +546,11 @@ def parse_written(
     contract: OutputContract[T],
     evidence: Evidence,
 ) -> ParseResult[T]:
-    """Return the part of an unfinished response that may be shown."""
-    text = written.text[:MAX_INLINE_CHARS]  # parsing more would block the event loop
+    """Return the part of an unfinished response that may be shown.
+
+    Only the beginning of a very long one is parsed, because more would block the event loop.
+    """
+    text = written.text[:MAX_INLINE_CHARS]
     return parse_draft(text, contract, evidence)
 
 
@@ -582,10 +588,10 @@ def _draft_answer(
     evidence: Evidence,
 ) -> ParseResult[T]:
     """Return the valid part of an answer whose JSON is still being written."""
-    written = parse_unfinished(text)
-    if written is None or contract.read_unfinished is None:
+    partial_value = parse_unfinished(text)
+    if partial_value is None or contract.read_unfinished is None:
         return ParseResult("")
-    value = contract.read_unfinished(written)
+    value = contract.read_unfinished(partial_value)
     if value is None:
         return ParseResult("")
     part = contract.keep_valid(value, evidence)
@@ -633,5 +639,5 @@ def _cut_open_strings(value: Any, without_open: Any) -> Any:
         pairs = zip_longest(value, without_open or [])
         return [_cut_open_strings(item, closed_item) for item, closed_item in pairs]
     if without_open is None:
-        return None
+        return None  # a number at the very end may still grow
     return value

@@ -1,4 +1,4 @@
-"""Return changes of a user's stored data from tools, and write the texts that confirm them."""
+"""Merge the changes that tools make to a user's stored data, and write their confirmations."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -24,7 +24,7 @@ CHANGE_NOTE: Final = (
     "a fixed notice of this is shown below your answer; do not repeat it"
 )
 MAX_PARSED_CHARS: Final = 300
-"""The longest message that is searched for dislikes, which are suggested as facts."""
+"""The longest message that is searched for tastes, which are suggested as facts."""
 
 
 def change_output(action: str, person: Person, **changes: Any) -> ToolOutput:
@@ -42,7 +42,8 @@ def add_change_notes(
 ) -> Reply:
     """Return the reply with its changes merged, described in notes, and with suggested facts.
 
-    `undo_id` 0 means that the change cannot be undone. The dislikes in `message` are suggested.
+    `undo_id` 0 means that the change cannot be undone. The tastes that `message` states are
+    suggested, if the reply shows wines: without any, the message was no wish for wine.
     """
     if not person.user_id:
         return reply
@@ -52,6 +53,7 @@ def add_change_notes(
         known = (*person.facts, *change.added_facts)
         suggested = find_new_facts(_suggest_facts(message), known)
     reply = replace(reply, changes=(), suggested_facts=suggested)
+    # A drink always comes with a change of bottles.
     is_empty = not (change.added_facts or change.removed_facts or change.bottles)
     if is_empty:
         return reply
@@ -92,7 +94,7 @@ def _suggest_facts(message: str) -> list[Fact]:
     allergies = read_request(message, current_language()).allergies
     facts = []
     for fact in find_excluded_facts(message):
-        # "Wine without sulphites?" asks for none added.
+        # "Wine without sulphites?" asks for none added, and states no allergy.
         is_sulphites = fact.value == Allergen.SULPHITES
         is_wish = is_sulphites and fact.value not in allergies
         if fact.kind == "allergy" and (is_vegan or is_wish):

@@ -41,7 +41,7 @@ READ_SECONDS: Final = 120
 """The time limit for reading a file."""
 PREVIEW_ITEMS: Final = 8
 MODES: Final[dict[str, ImportMode]] = {"replace": "replace", "add": "add"}
-"""The modes by what an operator types."""
+"""The modes by what an operator types: the type checker knows the values as modes."""
 MAX_GONE_SHARE: Final = 0.3
 """The share of a cellar's wines that one import with "replace" may take away."""
 MIN_WINES: Final = 10
@@ -87,7 +87,7 @@ def import_cellar(
         bool | None,
         typer.Option(
             "--replace/--add",
-            help="What is not in the file is gone, or its bottles are added.",
+            help="Remove what is not in the file, or add the bottles of the file.",
         ),
     ] = None,
     yes: WithoutAsking = False,
@@ -256,7 +256,7 @@ def _shrinks(plan: ImportPlan, stored: Sequence[CellarItem]) -> bool:
 
 
 def _store(imported: _Import, mode: ImportMode) -> None:
-    """Store the bottles, unless the user's data are deleted at the same time."""
+    """Store the bottles. The commit drops them if the user's data were deleted meanwhile."""
     settings = imported.settings
     user_id = imported.user_id
     items = tuple(imported.file.items)

@@ -273,7 +273,7 @@ class Bench:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
-    """Has conversations answered by each model with each source of prompts."""
+    """Lets each model answer the conversations, with each source of prompts."""
 
     title: str
     models: Sequence[str]
@@ -316,7 +316,10 @@ class Evaluation:
 
 @asynccontextmanager
 async def open_bench(settings: Settings, *, starter: bool) -> AsyncIterator[Bench]:
-    """Open the configured wines and documents, or the starter ones in a temporary database."""
+    """Open the configured wines and documents, or the starter ones in a temporary database.
+
+    `open_database` fills a new database with the starter wines and documents.
+    """
     async with AsyncExitStack() as stack:
         if starter:
             folder = stack.enter_context(TemporaryDirectory(prefix="sommelier-"))

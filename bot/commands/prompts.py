@@ -79,7 +79,7 @@ def fetch_stored_prompt(
 
 
 def read_prompts(settings: Settings, source: str) -> Mapping[str, Prompt]:
-    """Return the prompts that replace those of the repository in a variant.
+    """Return the prompts that replace those of the repository in one variant of an evaluation.
 
     `source` is `repository`, a version or label in Langfuse (`sommelier@3`), or a file with the
     sommelier's prompt. The name of the file becomes the label in traces. The command fails if the

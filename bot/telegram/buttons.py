@@ -73,7 +73,7 @@ async def claim_press(
 
     A button works only for the user whose question the message answers, and only once. For other
     presses, show the reason and return None. The user is taken from the stored turn, because a
-    client can forge the data of a button. `action` names what may be done once below a message. By
+    client can forge the data of a button. Each `action` can be claimed once below a message. By
     default it is the data of the button. Buttons that share an action exclude each other.
     """
     answered = await find_answered_turn(query, turn)
@@ -101,6 +101,7 @@ async def claim_once(query: CallbackQuery, turn: ChatTurn, action: str) -> bool:
     if await presses.is_claimed(message.chat.id, message.message_id, action):
         await acknowledge(query, translate("one_moment"))
         return False
+    # Two presses may both come this far, but the commit of one turn only finds the claim free.
     turn.claim(message, action)
     return True
 
@@ -119,11 +120,11 @@ def get_button_rows(message: Message) -> ButtonRows:
     if message.reply_markup is None:
         return ()
     rows: list[tuple[Button, ...]] = []
-    for keys in message.reply_markup.inline_keyboard:
+    for telegram_row in message.reply_markup.inline_keyboard:
         row = []
-        for key in keys:
-            data = str(key.callback_data or key.url or "")
-            row.append(Button(key.text, data))
+        for telegram_button in telegram_row:
+            data = str(telegram_button.callback_data or telegram_button.url or "")
+            row.append(Button(telegram_button.text, data))
         rows.append(tuple(row))
     return tuple(rows)
 

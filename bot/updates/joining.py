@@ -11,7 +11,7 @@ from db.models import UpdateRow
 from db.repositories.inbox import Payload
 
 MAX_JOINED_UPDATES: Final = 50
-"""How many updates a turn may have. Without a limit, a flood of messages would have no end."""
+"""How many updates a turn may have. Without a limit, a flood would never be answered."""
 GROUP_SECONDS: Final = 1
 """In a group, the next message of a user joins the turn only if it follows within this time."""
 MAX_COMMAND_CHARS: Final = 64
@@ -177,7 +177,7 @@ def is_same_turn(payloads: Sequence[Payload], later: Payload) -> bool:
             return False
     if _replied_id(last_message) != _replied_id(new_message):
         return False
-    is_group = chat_of(later) <= 0
+    is_group = chat_of(later) <= 0  # Telegram gives groups negative ids
     if not is_group:
         return True
     last_date = as_int(last_message.get("date"))
@@ -252,7 +252,7 @@ def join(payloads: Sequence[Payload]) -> Payload:
 def join_messages(messages: Sequence[Payload]) -> dict[str, Any]:
     """Return the last message, with the texts and files of all of them.
 
-    The result replies to the message to which the first reply among them replies. If the user wrote
+    The result has the `reply_to_message` of the first message that has one. If the user wrote
     some of the texts, those of others become quotes.
     """
     is_all_foreign = all(is_foreign(message) for message in messages)

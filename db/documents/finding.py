@@ -24,7 +24,10 @@ Ranking = Mapping[int, float]
 
 
 class VectorIndex:
-    """An index of chunks by meaning. Vectors are unit-length 4-byte floats."""
+    """An index of chunks by meaning.
+
+    Vectors are unit-length 4-byte floats, in the order in which they were stored.
+    """
 
     def __init__(self, vectors: dict[int, bytes]) -> None:
         lengths = [len(vector) for vector in vectors.values()]

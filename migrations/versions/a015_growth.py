@@ -1,4 +1,4 @@
-"""Index what is looked up in tables that grow, and keep who sent an update while it waits."""
+"""Index what is looked up in tables that grow, and store the sender of each update in progress."""
 
 from typing import Any
 
@@ -70,8 +70,8 @@ def fill_senders() -> None:
     """Store who has sent each update that is not done. The payload of the update tells it."""
     connection = op.get_bind()
     is_not_done = updates.c.state != "done"
-    waiting = sa.select(updates.c.update_id, updates.c.payload).where(is_not_done)
-    for update_id, payload in connection.execute(waiting).all():
+    not_done = sa.select(updates.c.update_id, updates.c.payload).where(is_not_done)
+    for update_id, payload in connection.execute(not_done).all():
         is_this = updates.c.update_id == update_id
         user_id = find_sender(payload)
         fill = sa.update(updates).where(is_this).values(user_id=user_id)
