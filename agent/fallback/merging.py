@@ -93,7 +93,8 @@ def read_wish(
     """Return the wish of a conversation. `wines` has the wines shown in it, by id."""
     wish = Wish(request=Request(language=default_language))
     shown_in_reply: tuple[str, ...] = ()
-    last_exchanges = exchanges[-(MAX_EARLIER_MESSAGES + 1) :]
+    max_exchanges = MAX_EARLIER_MESSAGES + 1
+    last_exchanges = exchanges[-max_exchanges:]
     request_before = wish.request
     for text, wine_ids in last_exchanges:
         # The wines of a reply are added before the next message, which may refer to them. So those
@@ -131,7 +132,8 @@ def without_lifted_allergies(
     del filters[AVOIDED_ALLERGENS]
     if remaining:
         filters[AVOIDED_ALLERGENS] = remaining
-    return replace(wish, request=replace(wish.request, filters=filters))
+    request = replace(wish.request, filters=filters)
+    return replace(wish, request=request)
 
 
 def _add_shown_wines(
@@ -141,7 +143,8 @@ def _add_shown_wines(
 ) -> Wish:
     """Return the wish after a reply that shows wines."""
     # A wine may be missing, because it is no longer sold or may no longer be shown to the user.
-    shown = tuple(wines[wine_id] for wine_id in ids if wine_id in wines)
+    known_ids = [wine_id for wine_id in ids if wine_id in wines]
+    shown = tuple(wines[wine_id] for wine_id in known_ids)
     shown_ids = dict.fromkeys((*wish.shown_ids, *ids))
     wish = replace(wish, last_shown=shown, shown_ids=tuple(shown_ids))
     is_one_of_listed = len(shown) == 1 and shown[0] in wish.listed
@@ -193,7 +196,8 @@ def _add_follow_ups(
     for follow_up in follow_ups:
         request = apply_follow_up(request, follow_up, compared)
     if request.is_gift:
-        request = replace(request, filters=with_gift_price(request.filters))
+        filters = with_gift_price(request.filters)
+        request = replace(request, filters=filters)
     request = replace(request, text=own_request.text, is_question=False)
     return replace(
         wish,
@@ -238,7 +242,8 @@ def _merge_filters(earlier: Mapping[str, Any], new: Request) -> dict[str, Any]:
     for name, values in earlier.items():
         if name.startswith(EXCLUSION_PREFIX):
             # "A Merlot after all" ends the exclusion of Merlot.
-            wanted = new.values(name.removeprefix(EXCLUSION_PREFIX))
+            included_name = name.removeprefix(EXCLUSION_PREFIX)
+            wanted = new.values(included_name)
             remaining = [value for value in values if value not in wanted]
             remaining += new.values(name)
             filters |= drop_empty({name: remaining})
@@ -287,14 +292,17 @@ def _describes_other_kind(before: Request, new: Request) -> bool:
     "A white from Italy" after a red does. "And in white?" only changes the colour. "A full-bodied
     red from Spain under 15 euros" does after any red, because it says all that it wants.
     """
-    if KIND_FIELDS.isdisjoint(before.filters) or KIND_FIELDS.isdisjoint(new.filters):
+    if KIND_FIELDS.isdisjoint(before.filters):
+        return False
+    if KIND_FIELDS.isdisjoint(new.filters):
         return False
     other_fields = new.filters.keys() - KIND_FIELDS - {"currency"}
     if len(other_fields) >= FIELDS_OF_WHOLE_WISH:
         return True
     is_same_kind = False
     for name in KIND_FIELDS:
-        if not set(new.values(name)).isdisjoint(before.values(name)):
+        shared_values = {*new.values(name)} & {*before.values(name)}
+        if shared_values:
             is_same_kind = True
     return bool(other_fields) and not is_same_kind
 

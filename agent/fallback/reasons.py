@@ -45,8 +45,11 @@ def describe_fit(wine: Wine, request: Request) -> str:
         lines.append(translate("fit_dish", dishes=dishes, parts=dish_parts))
     unmet = _list_unmet(wine, request)
     if unmet:
-        lines.append(translate("fit_unmet", parts=", ".join(unmet)))
-    return "\n".join(lines) or describe_wine(wine, request.dishes)
+        unmet_parts = ", ".join(unmet)
+        lines.append(translate("fit_unmet", parts=unmet_parts))
+    if not lines:
+        return describe_wine(wine, request.dishes)
+    return "\n".join(lines)
 
 
 def _describe_met(wine: Wine, request: Request) -> str:
@@ -55,8 +58,10 @@ def _describe_met(wine: Wine, request: Request) -> str:
     for field, values in request.inclusions.items():
         if field != "tannins" or _has_tannin(wine):
             met[field] = _list_met_values(wine, field, values)
-    parts = [describe_filters(Request(filters=met))]
-    if not request.filters.keys().isdisjoint(PRICE_FIELDS):
+    met_request = Request(filters=met)
+    parts = [describe_filters(met_request)]
+    names_price = not PRICE_FIELDS.isdisjoint(request.filters)
+    if names_price:
         parts.append(format_prices(wine))
     return _join_parts(parts)
 
@@ -64,19 +69,27 @@ def _describe_met(wine: Wine, request: Request) -> str:
 def _describe_pairing(wine: Wine, request: Request) -> str:
     """Return what of a wine suits the dishes of a wish, without what was asked for anyway."""
     foods = find_suitable_foods(wine, request.dishes)
-    pairing = load_pairings().get(get_pairing_name(request), {})
+    pairing_name = get_pairing_name(request)
+    pairing = load_pairings().get(pairing_name, {})
     reasons: dict[str, tuple[str, ...]] = {}
     for field, values in pairing.items():
+        if field in request.inclusions:
+            continue
         met = _list_met_values(wine, field, values)
-        is_asked = field in request.inclusions
-        if met and not is_asked and _is_reason(wine, field, pairing):
+        if met and _is_reason(wine, field, pairing):
             reasons[field] = met
-    return _join_parts([name_foods(foods), describe_filters(Request(filters=reasons))])
+    request_of_reasons = Request(filters=reasons)
+    return _join_parts([name_foods(foods), describe_filters(request_of_reasons)])
 
 
-def _is_reason(wine: Wine, field: str, pairing: Mapping[str, Sequence[str]]) -> bool:
+def _is_reason(
+    wine: Wine,
+    field: str,
+    pairing: Mapping[str, Sequence[str]],
+) -> bool:
     """Return whether the value of a field, which suits a pairing, is a reason for a wine."""
-    if field in STRUCTURE_FIELDS and matches(wine, {field: (UNREMARKABLE,)}):
+    unremarkable = {field: (UNREMARKABLE,)}
+    if field in STRUCTURE_FIELDS and matches(wine, unremarkable):
         return False
     if field == "tannins":
         return _has_tannin(wine)
@@ -98,12 +111,22 @@ def _list_unmet(wine: Wine, request: Request) -> list[str]:
     """Return the parts of a wish that a wine is known not to meet."""
     unmet: list[str] = []
     for field, values in request.inclusions.items():
-        if field == "text" or _list_met_values(wine, field, values):
-            continue  # the notes of a wine do not name all of its tastes
-        is_known = field not in SCALES or matches(wine, {field: tuple(SCALES[field])})
-        if is_known:
+        if field == "text":
+            # The notes of a wine do not name all of its tastes.
+            continue
+        if _list_met_values(wine, field, values):
+            continue
+        if _is_known(wine, field):
             unmet.append(describe_field(field, request))
     return list(dict.fromkeys(unmet))
+
+
+def _is_known(wine: Wine, field: str) -> bool:
+    """Return whether a wine has a step of a scale. Fields without a scale count as known."""
+    steps = SCALES.get(field)
+    if steps is None:
+        return True
+    return matches(wine, {field: tuple(steps)})
 
 
 def _list_met_values(
@@ -112,7 +135,11 @@ def _list_met_values(
     values: Sequence[str],
 ) -> tuple[str, ...]:
     """Return the values of a filter that a wine meets."""
-    return tuple(value for value in values if matches(wine, {field: (value,)}))
+    met: list[str] = []
+    for value in values:
+        if matches(wine, {field: (value,)}):
+            met.append(value)
+    return tuple(met)
 
 
 def _join_parts(parts: Sequence[str]) -> str:

@@ -62,9 +62,10 @@ def say_what_can_be_asked(request: Request) -> str:
     """Return the answer to thanks, to a greeting, or to a message that is not understood."""
     if request.is_thanks:
         return translate("fallback_thanks")
+    beginning = translate("fallback_not_understood")
     if request.is_greeting:
-        return f"{translate('fallback_hello')} {translate('fallback_help')}"
-    return f"{translate('fallback_not_understood')} {translate('fallback_help')}"
+        beginning = translate("fallback_hello")
+    return f"{beginning} {translate('fallback_help')}"
 
 
 def offer_to_add_purchase(request: Request) -> Reply:
@@ -73,7 +74,8 @@ def offer_to_add_purchase(request: Request) -> Reply:
     if not bought:
         return text_reply(translate("fallback_bought"))
     text = translate("fallback_bought_offer", bought=escape(bought))
-    return replace(text_reply(text), bought=bought)
+    reply = text_reply(text)
+    return replace(reply, bought=bought)
 
 
 def quote_passage(passage: Chunk) -> str:
@@ -82,10 +84,11 @@ def quote_passage(passage: Chunk) -> str:
     for line in passage.text.splitlines():
         if line.strip():
             quoted_lines.append(f"> {escape(line)}")
+    quotation = "\n".join(quoted_lines)
     # The passage is the only source of the answer, so its number is 1.
     source = format_source_line(1, passage.title, passage.location)
     announcement = announce_passages("fallback_passage", passage.text)
-    return join_paragraphs(announcement, "\n".join(quoted_lines), source)
+    return join_paragraphs(announcement, quotation, source)
 
 
 def show_found_wines(wish: Wish, found: FoundWines) -> Reply:
@@ -95,7 +98,8 @@ def show_found_wines(wish: Wish, found: FoundWines) -> Reply:
     """
     request = wish.request
     wines = found.wines[:MAX_WINES]
-    caveats = join_paragraphs(*_list_caveats(wish.own_request, wines))
+    caveat_sentences = _list_caveats(wish.own_request, wines)
+    caveats = join_paragraphs(*caveat_sentences)
     if not wines:
         return _say_nothing_was_found(wish, caveats)
     remarks = " ".join(_list_remarks(found, wish))
@@ -118,7 +122,8 @@ def show_wines(
     wines is said once, below the cards.
     """
     unknown_of_all = _find_unknown_of_all(wines)
-    closing = join_paragraphs(_say_what_is_unknown(unknown_of_all, request), closing)
+    unknown_text = _say_what_is_unknown(unknown_of_all, request)
+    closing = join_paragraphs(unknown_text, closing)
     card_request = request
     if is_vegan(unknown_of_all):
         card_request = replace(request, text=_without_vegan_words(request.text))
@@ -129,7 +134,8 @@ def show_wines(
         recommendation = WineRecommendation(wine_id=wine.id, description=description)
         recommendations.append(recommendation)
         card_wine = _without_unknown(wine, unknown_of_all)
-        cards.append(_make_card(number, card_wine, description, card_request))
+        card = _make_card(number, card_wine, description, card_request)
+        cards.append(card)
     answer = SommelierResponse(
         response_type="recommendation",
         intro=intro,
@@ -152,20 +158,21 @@ def _find_unknown_of_all(wines: Sequence[Wine]) -> tuple[Allergen, ...]:
     if len(wines) < MIN_WINES_IN_COMMON:
         return ()
     unknown_of_all: list[Allergen] = []
-    for allergen in wines[0].unknown_allergens:
-        is_unknown_of_all = all(allergen in wine.unknown_allergens for wine in wines)
-        if is_unknown_of_all and allergen != Allergen.SULPHITES:
+    first_wine = wines[0]
+    for allergen in first_wine.unknown_allergens:
+        if allergen == Allergen.SULPHITES:
+            continue
+        if all(allergen in wine.unknown_allergens for wine in wines):
             unknown_of_all.append(allergen)
     return tuple(unknown_of_all)
 
 
 def _say_what_is_unknown(unknown: Sequence[Allergen], request: Request) -> str:
     """Return the sentence on what the wines of a reply may all contain, or "" for nothing."""
-    # Who wants a vegan wine has not named the allergens of animals, unless there is an allergy.
-    names_allergens = not is_vegan(unknown) or bool(request.allergies)
     if not unknown:
         return ""
-    if not names_allergens:
+    # Who wants a vegan wine has not named the allergens of animals, unless there is an allergy.
+    if is_vegan(unknown) and not request.allergies:
         return translate("fallback_vegan_unknown")
     names = [name_value("allergens", allergen) for allergen in unknown]
     return translate("fallback_allergens_unknown", names=join_or(names))
@@ -230,13 +237,17 @@ def _say_nothing_was_found(wish: Wish, caveats: str) -> Reply:
         # Serata". Do not say that there is no wine with this name.
         text = say_what_can_be_asked(wish.own_request)
         return text_reply(text, is_on_topic=False)
-    lack = Lack.NAME if name else Lack.WINES
+    lack = Lack.WINES
+    if name:
+        lack = Lack.NAME
     reason = _explain_lack(wish)
     way_out = ""
     if has_earlier_wishes(wish):
         way_out = translate("fallback_start_over")
-    text = join_paragraphs(_interpret(wish.request), reason, way_out, caveats)
-    return replace(text_reply(text), lack=lack)
+    understood = _interpret(wish.request)
+    text = join_paragraphs(understood, reason, way_out, caveats)
+    reply = text_reply(text)
+    return replace(reply, lack=lack)
 
 
 def _explain_lack(wish: Wish) -> str:
@@ -317,7 +328,8 @@ def _list_caveats(request: Request, wines: Sequence[Wine]) -> Iterator[str]:
         yield translate("fallback_sulphites")
         avoided.remove(Allergen.SULPHITES)
     # Who wants a vegan wine has not named these allergens.
-    if avoided and not is_vegan(avoided) and not _find_unknown_of_all(wines):
+    names_avoided = avoided and not is_vegan(avoided)
+    if names_avoided and not _find_unknown_of_all(wines):
         yield _warn_of_allergens(avoided, wines)
     if request.unknown_words and not request.name:
         quoted: list[str] = []

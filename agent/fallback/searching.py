@@ -38,7 +38,12 @@ RELAXATION_STEPS: Final[Sequence[Sequence[str]]] = (
 KIND_KEEPING_STEPS: Final = RELAXATION_STEPS[:-1]
 """The steps after which the wines still have a style that was asked for."""
 BODY_FOLLOW_UPS: Final = frozenset({FollowUp.LIGHTER, FollowUp.FULLER})
-UNUSUAL_STYLES: Final = (Style.FORTIFIED, Style.SWEET, Style.ORANGE, Style.ALCOHOL_FREE)
+UNUSUAL_STYLES: Final = (
+    Style.FORTIFIED,
+    Style.SWEET,
+    Style.ORANGE,
+    Style.ALCOHOL_FREE,
+)
 """The styles that are left out if a message asks for any wine."""
 
 
@@ -84,14 +89,18 @@ async def search_wines(
     """
     query = build_wish_query(wish)
     found = await _search_relaxed(catalogue, query, wish, person)
+    if query.offer is None:
+        return found
     meets_all = found.wines and not found.unmet_fields
-    if query.offer is None or meets_all:
+    if meets_all:
         return found
     query_any_size = query.model_copy(update={"offer": None})
     in_any_size = await _search_relaxed(catalogue, query_any_size, wish, person)
     # Wines in another size are only better if they meet more of the rest.
     is_better = len(in_any_size.unmet_fields) < len(found.unmet_fields)
-    if not in_any_size.wines or (found.wines and not is_better):
+    if found.wines and not is_better:
+        return found
+    if not in_any_size.wines:
         return found
     unmet = (*in_any_size.unmet_fields, "offer")
     return replace(in_any_size, unmet_fields=unmet)
@@ -141,15 +150,20 @@ async def _search(
     wines = _select_wines(result.wines, wish.request, query, person)
     if not wines:
         return FoundWines()
-    unmet = _list_unmet_fields(wish.request, wines, result.unmet_filters)
-    unmet_by_some = _list_relaxed_fields(wish.request, wines, result.unmet_filters)
-    partly_unmet = tuple(name for name in unmet_by_some if name not in unmet)
-    return FoundWines(wines=wines, unmet_fields=unmet, partly_unmet_fields=partly_unmet)
+    best_wines = wines[:BEST_WINES]
+    unmet = _list_unmet_fields(wish.request, best_wines, result.unmet_filters)
+    relaxed = _list_relaxed_fields(wish.request, best_wines, result.unmet_filters)
+    partly_unmet = tuple(name for name in relaxed if name not in unmet)
+    return FoundWines(
+        wines=wines,
+        unmet_fields=unmet,
+        partly_unmet_fields=partly_unmet,
+    )
 
 
 def _list_relaxed_fields(
     request: Request,
-    wines: Sequence[Wine],
+    best_wines: Sequence[Wine],
     unmet_filters: Mapping[str, Sequence[str]],
 ) -> list[str]:
     """Return the requested fields that were relaxed, and that one of the best wines does not meet.
@@ -157,21 +171,23 @@ def _list_relaxed_fields(
     Fields that are always soft are left out: they only rank the wines.
     """
     unmet_by_any: set[str] = set()
-    for wine in wines[:BEST_WINES]:
-        unmet_by_any.update(unmet_filters.get(wine.id, ()))
-    relaxed = unmet_by_any.intersection(chain(*RELAXATION_STEPS)) - USUALLY_SOFT
+    for wine in best_wines:
+        unmet = unmet_filters.get(wine.id, ())
+        unmet_by_any.update(unmet)
+    relaxable = set(chain(*RELAXATION_STEPS)) - USUALLY_SOFT
+    relaxed = unmet_by_any & relaxable
     return [name for name in request.inclusions if name in relaxed]
 
 
 def _list_unmet_fields(
     request: Request,
-    wines: Sequence[Wine],
+    best_wines: Sequence[Wine],
     unmet_filters: Mapping[str, Sequence[str]],
 ) -> tuple[str, ...]:
     """Return the requested fields that none of the best wines meets."""
     unmet_by_all = set(request.inclusions)
     suits_dishes = not request.dishes
-    for wine in wines[:BEST_WINES]:
+    for wine in best_wines:
         unmet = unmet_filters.get(wine.id, ())
         unmet_by_all.intersection_update(unmet)
         if _suits_dishes(request, unmet):
@@ -189,8 +205,11 @@ def _suits_dishes(request: Request, unmet: Sequence[str]) -> bool:
     """
     if "foods" not in unmet:
         return True
-    pairing = load_pairings().get(get_pairing_name(request), {})
-    return bool(pairing) and pairing.keys().isdisjoint(unmet)
+    pairing_name = get_pairing_name(request)
+    pairing = load_pairings().get(pairing_name)
+    if not pairing:
+        return False
+    return pairing.keys().isdisjoint(unmet)
 
 
 def _select_wines(
@@ -211,11 +230,14 @@ def _select_wines(
     unwanted = {"text": tastes}
     wines: list[Wine] = []
     for wine in found:
-        if _has_name(wine, request.name) and not matches(wine, unwanted):
+        if not _has_name(wine, request.name):
+            continue
+        if not matches(wine, unwanted):
             wines.append(wine)
+    asks_for_alcohol_free = Style.ALCOHOL_FREE in query.styles
     if person.safety.forbids_alcohol:
         preferred = _select_kind(wines, request)
-    elif Style.ALCOHOL_FREE in query.styles or person.safety.prefers_alcohol_free:
+    elif asks_for_alcohol_free or person.safety.prefers_alcohol_free:
         preferred = wines
     else:
         preferred = [wine for wine in wines if wine.style != Style.ALCOHOL_FREE]
@@ -224,8 +246,9 @@ def _select_wines(
 
 def _select_kind(wines: Sequence[Wine], request: Request) -> list[Wine]:
     """Return the wines of a requested style or colour, such as red wines without alcohol."""
-    kinds = (*request.values("styles"), *request.values("colours"))
-    filters = {"styles": kinds}
+    styles = request.values("styles")
+    colours = request.values("colours")
+    filters = {"styles": (*styles, *colours)}
     return [wine for wine in wines if matches(wine, filters)]
 
 
