@@ -264,17 +264,18 @@ def render_answer(answer: Answer) -> str:
 
 
 def render_quotes(quotes: Quotes) -> list[str]:
-    """Return a message for each quote with its source, then a message with the summary."""
+    """Return a message for each quote with its source, and one with the summary.
+
+    A model sums up the quotes after them. Without a model, the summary announces the quotes.
+    """
     messages: list[str] = []
     for number, quote in enumerate(quotes.quotes, start=1):
         messages.append(_render_quote(number, quote))
     if quotes.by_model:
-        summary = _mark_as_model_words(quotes.summary)
+        messages.append(_mark_as_model_words(quotes.summary))
     else:
-        summary = escape(quotes.summary)
-    if summary:
-        messages.append(summary)
-    return messages
+        messages.insert(0, escape(quotes.summary))
+    return list(filter(None, messages))
 
 
 def _render_quote(number: int, quote: Quote) -> str:

@@ -94,7 +94,7 @@ async def test_a_fact_that_a_model_stores_is_shown_and_undone_by_a_press(
         )
         answer = await last(bot_api, 1, ADA)
         assert "no Pinotage" in answer["text"]
-        assert "In your cellar now:\n6 × Barolo 2016" in answer["text"]
+        assert "Now in your cellar:\n6 × Barolo 2016" in answer["text"]
         assert "_" not in answer["text"]
         bot_api.say("a red for lamb, up to 40", chat_id=ADA)
         await last(bot_api, 2, ADA)
@@ -116,7 +116,7 @@ async def test_a_cellar_is_changed_by_commands_and_files(
     async with running_here(bot_api, environment):
         bot_api.say("/cellar add 6 Barolo 2016 45", chat_id=ADA)
         said = (await last(bot_api, 1, ADA))["text"]
-        assert "6 × Barolo 2016 · €45 a bottle · ready, good until" in said
+        assert "6 × Barolo 2016 · €45 a bottle · ready to drink, good until" in said
         bot_api.say("/cellar remove 2 Barolo", chat_id=ADA)
         removed = await last(bot_api, 2, ADA)
         assert "4 × Barolo 2016" in removed["text"]

@@ -33,7 +33,7 @@ def test_without_a_model_ask_shows_the_best_passages_with_their_sources(
     done = sommelier("ask", QUESTION, "--refine", environment=home)
     assert (done.returncode, done.stderr) == (0, "")
     lead, passage, *_ = done.stdout.split("\n\n")
-    assert lead == "These are the best passages, word for word."
+    assert lead == "The best passages, word for word:"
     assert "I answer here without AI." in done.stdout
     assert to_one_line(passage).removesuffix(" [1]") in starter(SUR_LIE)
     assert "\nSources\n[1] Sur lie: ageing on the lees · " in done.stdout
@@ -68,7 +68,7 @@ def test_quotes_are_verbatim_passages_of_their_documents(home: dict[str, str]) -
         source, _, content = quote.partition("\n")
         assert source.startswith(f"{number}. Cork taint · ")
         assert to_one_line(content) in starter("faults/cork-taint.md")
-    assert summary == "These are the best passages, word for word."
+    assert summary == "The best passages, word for word:"
     assert "I answer here without AI." in note
 
 

@@ -89,7 +89,7 @@ async def test_messages_after_a_crisis_lead_to_the_numbers_until_it_is_taken_bac
     async with running_here(bot_api, environment):
         assert (await said(bot_api, "nobody", ADA)).startswith(NUMBERS)
         wines = await said(bot_api, "a red for lamb, please", ADA)
-        assert "I only show alcohol-free drinks today." in wines
+        assert "I'm only showing you alcohol-free drinks today." in wines
         assert "I'm glad you're here. If it gets hard again" in wines
         await press(bot_api, translate_into("en", "numbers_button"), ADA)
         await bot_api.wait_for_message(8, chat_id=ADA)

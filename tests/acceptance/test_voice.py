@@ -68,7 +68,7 @@ async def test_users_learn_that_a_recording_cannot_be_transcribed(
     )
     assert (
         said[2]
-        == "That is too long for me to listen to. Please send up to 180 seconds."
+        == "That recording is too long for me. Please send up to 180 seconds."
     )
     assert len(model_server.recordings) == 3
     async with running_here(bot_api, environment):

@@ -39,7 +39,7 @@ GROUP = -500
 EVENING = datetime.now(UTC).replace(hour=18, minute=40, second=0, microsecond=0)
 RESETS = "It resets in 5 hr 20 min, at 00:00 UTC"
 UNKNOWN = translate("unknown_command")
-ASKED = "Someone asks for access: user 7002. They call themselves:\nAda"
+ASKED = "Someone is asking for access: user 7002. They call themselves:\nAda"
 
 
 @dataclass
@@ -227,7 +227,7 @@ async def test_with_a_used_up_budget_rules_answer_until_the_next_day(
         bot_api.say(QUESTION)
         by_model = (await bot_api.wait_for_message(2))[1]
     assert "Chinon" in by_rules
-    assert "You have used up today's budget of questions." in by_rules
+    assert "You have used up your allowance of questions for today." in by_rules
     assert RESETS in by_rules
     assert translate("model_down") not in by_rules
     assert translate("no_model") not in by_rules
@@ -260,7 +260,7 @@ async def test_a_request_that_no_model_answered_used_up_the_budget_of_a_user(
     assert translate("model_down") in by_rules
     assert "budget" not in by_rules
     assert by_model.startswith("For your lamb:")
-    assert "You have used up today's budget of questions." in used_up
+    assert "You have used up your allowance of questions for today." in used_up
     assert len(model_server.requests) == 2
 
 
@@ -462,7 +462,7 @@ async def test_a_broadcast_is_shown_confirmed_and_sent_once_to_everyone(
         await until(lambda: len(bot_api.toasts) == 2)
     assert shown == "We are closed on Monday: shop.example."
     # The admin also has a private chat with the bot.
-    assert asked == "That is how it looks. Send to 4 chats?"
+    assert asked == "This is how it will look. Send it to 4 chats?"
     assert [bot_api.sent(chat_id) for chat_id in (31, 32, 33, 34)] == [
         [shown],
         [shown],
@@ -499,7 +499,7 @@ async def test_who_presses_no_more_news_gets_no_more_broadcasts(
         await bot_api.wait_for_message(4, ADMIN)
         bot_api.say("/broadcast More news", ADMIN)
         asked = (await bot_api.wait_for_message(6, ADMIN))[5]
-        assert asked.endswith("Send to 2 chats?")
+        assert asked.endswith("Send it to 2 chats?")
         bot_api.say("/settings", 31)
         await bot_api.wait_for_message(3, 31)
         labels = [each["text"] for each in buttons(bot_api.messages(31)[2])]

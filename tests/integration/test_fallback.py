@@ -301,7 +301,7 @@ async def test_what_only_some_of_the_wines_have_is_named(fallback: Fallback) -> 
     reply = await Conversation(fallback).say("a sweet Furmint from Chile")
     some = [wine for wine in wines_of(reply) if "Furmint" in wine.grapes]
     assert 0 < len(some) < len(reply.wines)
-    assert "What differs: Chile. Not all of these match: Furmint." in reply.text
+    assert "Not met: Chile. Not all of these match: Furmint." in reply.text
 
 
 async def test_words_compare_with_the_wines_shown(fallback: Fallback) -> None:
@@ -441,7 +441,7 @@ async def test_unmet_filters_are_named(fallback: Fallback) -> None:
     reply = await Conversation(fallback).say(
         "a Riesling from Chile, sweet, under 15 euros"
     )
-    assert "What differs: Chile" in reply.text
+    assert "Not met: Chile" in reply.text
     wines = wines_of(reply)
     assert wines
     assert all((wine.price or 0) <= 15 for wine in wines)
@@ -459,7 +459,7 @@ async def test_a_price_said_with_about_is_shown_so_and_a_cheaper_wine_is_better_
 ) -> None:
     reply = await Conversation(fallback).say("an Albariño, around 30 euros")
     assert "Albariño · around €30" in reply.text
-    assert "What differs: price (around €30)." in reply.text
+    assert "Not met: price (around €30)." in reply.text
     assert reply.wines
     assert all("Albariño" in wine.grapes for wine in wines_of(reply))
 

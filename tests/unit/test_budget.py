@@ -39,8 +39,8 @@ def test_few_requests_are_reserved_for_a_tool_call_and_an_answer() -> None:
     ("budget", "lacked_budget", "note"),
     [
         (RemainingBudget(1), False, ""),
-        (RemainingBudget(0), True, "You have used up today's budget of questions."),
-        (RemainingBudget(1, 0), True, "Today's budget for everyone is used up."),
+        (RemainingBudget(0), True, "You have used up your allowance of questions for today."),
+        (RemainingBudget(1, 0), True, "Today's allowance for everyone is used up."),
     ],
 )
 def test_the_note_says_what_is_used_up_and_when_it_resets(

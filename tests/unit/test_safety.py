@@ -341,7 +341,7 @@ def test_why_alcohol_free_drinks_are_shown_is_explained_once() -> None:
     stated = read_safety_state("I'm pregnant")
     stored = SafetyState(earlier_concerns=frozenset({"pregnancy"}))
     assert "midwife" in Help().write_notice(stated)
-    assert Help().write_notice(stored) == "I only show alcohol-free drinks."
+    assert Help().write_notice(stored) == "I'm only showing you alcohol-free drinks."
 
 
 def test_the_lines_of_the_users_language_follow_those_of_the_phrase() -> None:
