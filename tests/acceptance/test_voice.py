@@ -67,8 +67,7 @@ async def test_users_learn_that_a_recording_cannot_be_transcribed(
         text.startswith("I'm sorry, I could not understand") for text in said[:2]
     )
     assert (
-        said[2]
-        == "That recording is too long for me. Please send up to 180 seconds."
+        said[2] == "That recording is too long for me. Please send up to 180 seconds."
     )
     assert len(model_server.recordings) == 3
     async with running_here(bot_api, environment):

@@ -39,7 +39,11 @@ def test_few_requests_are_reserved_for_a_tool_call_and_an_answer() -> None:
     ("budget", "lacked_budget", "note"),
     [
         (RemainingBudget(1), False, ""),
-        (RemainingBudget(0), True, "You have used up your allowance of questions for today."),
+        (
+            RemainingBudget(0),
+            True,
+            "You have used up your allowance of questions for today.",
+        ),
         (RemainingBudget(1, 0), True, "Today's allowance for everyone is used up."),
     ],
 )
