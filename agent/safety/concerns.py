@@ -50,6 +50,11 @@ LIKELY_FROM_IN_REQUEST: Final[Mapping[Concern, float]] = {
     "driving": 0.17,
 }
 """The thresholds for messages that clearly ask for a wine. Few of these state a concern."""
+MEDICATION_FROM_WITH_ALLERGY: Final = 0.25
+"""The probability from which a medication is likely if the message states an allergy.
+
+People speak of both in the same words, so such a message is often taken for one about medicine.
+"""
 MAX_SHORT_WORDS: Final = 5
 """The most words of a short message. It has few n-grams, so the thresholds are doubled for it."""
 
@@ -68,8 +73,11 @@ def read_safety_state(text: str, drinking_age: int = DRINKING_AGE) -> SafetyStat
     likely: frozenset[Concern] = frozenset()
     if not certain:
         likely = find_likely_concerns(guess, own_text)
-    noticed = most_serious_concern(certain or likely)
     stated_allergies = list(find_allergies(normalized))
+    medication_probability = guess.probabilities["medication"]
+    if stated_allergies and medication_probability < MEDICATION_FROM_WITH_ALLERGY:
+        likely -= {"medication"}
+    noticed = most_serious_concern(certain or likely)
     own_allergies = [stated for stated in stated_allergies if stated.is_own]
     return SafetyState(
         turn_concerns=certain,
