@@ -121,6 +121,7 @@ async def test_questions_about_a_cellar_are_answered_without_a_model(
         ("which are past their best?", "Château Dubois Barolo 1999", "Vietti"),
         ("how many Barolos do I have?", "3 bottles (3 wines)", "Chablis"),
         ("anything in bin G33?", "Magnum 1.5 L", "Cavallotto"),
+        ("Was kann ich heute aus meinem Keller trinken?", "Vietti", "Cavallotto"),
         ("was aus meinem Keller ist noch zu jung?", "Cavallotto Barolo", "Vietti"),
     )
     async with running_here(bot_api, environment):

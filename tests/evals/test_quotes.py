@@ -2,6 +2,9 @@
 
 from pathlib import Path
 
+import pytest
+
+from agent.documents.topics import find_topics
 from benchmarks.quotes import read_questions
 from db.documents.store import SqlDocumentStore
 from db.engine import Sessions
@@ -25,3 +28,27 @@ async def test_the_known_sources_of_the_24_questions_are_retrieved(
     await engine.dispose()
     assert len(questions) == 24
     assert len(missed) <= 1, missed
+
+
+@pytest.mark.parametrize(
+    ("language", "query"),
+    [
+        ("de", "Edelfäule"),
+        ("es", "podredumbre noble"),
+        ("fr", "pourriture noble"),
+        ("it", "muffa nobile"),
+        ("nl", "edelrot"),
+        ("pt", "podridão nobre"),
+    ],
+)
+async def test_noble_rot_is_found_in_every_language(
+    language: str, query: str, environment: dict[str, str]
+) -> None:
+    file = Path(environment["XDG_DATA_HOME"]) / "sommelier" / "sommelier.sqlite3"
+    engine = await migrated_sqlite(file)
+    store = SqlDocumentStore(Sessions(engine))
+    queries = find_topics(query, language).list_queries(query)
+    found = await store.search(queries, 3)
+    await engine.dispose()
+    assert any("oble rot" in chunk.location for chunk in found)
+    assert "oble rot" in found[0].text
