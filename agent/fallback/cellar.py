@@ -84,7 +84,11 @@ class OwnBottles:
             wines = [to_wine(indexed.item) for indexed in first_items]
         intro = unescape(self.text)
         answer = SommelierResponse(response_type="informational", intro=intro)
-        return Reply(text=self.text, wines=tuple(wines), structured_answer=answer)
+        return Reply(
+            text=self.text,
+            wines=tuple(wines),
+            structured_answer=answer,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +107,8 @@ def find_own_bottles(request: Request, person: Person) -> OwnBottles | None:
 
     Return None if the request is about other wines.
     """
-    if "drunk" in request.cellar_words and person.drinks:
+    asks_for_drunk = "drunk" in request.cellar_words
+    if asks_for_drunk and person.drinks:
         return _find_drunk(request, person)
     items = index_cellar(person.bottles, this_year())
     if not items:
@@ -123,7 +128,8 @@ def _read_asked_bottles(request: Request, items: Sequence[IndexedItem]) -> Asked
     """Return what a request says about the bottles of a cellar with these items."""
     place = _find_place(request, items)
     readiness = _find_readiness(request)
-    is_own = "own" in request.cellar_words or _is_owned(request.owned_words, items)
+    names_own = "own" in request.cellar_words
+    is_own = names_own or _is_owned(request.owned_words, items)
     is_about_own = bool(is_own or readiness or place)
     is_for_tonight = _is_for_tonight(request, readiness, is_own=is_own)
     if "count" in request.cellar_words or place:
@@ -131,7 +137,12 @@ def _read_asked_bottles(request: Request, items: Sequence[IndexedItem]) -> Asked
         is_for_tonight = False
     if is_for_tonight:
         readiness = "now"
-    return AskedBottles(readiness, place, is_about_own, is_for_tonight)
+    return AskedBottles(
+        readiness=readiness,
+        place=place,
+        is_about_own=is_about_own,
+        is_for_tonight=is_for_tonight,
+    )
 
 
 def _find_readiness(request: Request) -> Readiness | None:
@@ -149,7 +160,8 @@ def _is_for_tonight(
     is_own: bool,
 ) -> bool:
     """Return whether a request wants some bottles to drink now, and not a list of bottles."""
-    if "tonight" in request.cellar_words and readiness in (None, "now"):
+    names_tonight = "tonight" in request.cellar_words
+    if names_tonight and readiness in (None, "now"):
         asks_about_shop = find_shop_topics([request.text])  # "are you open tonight?"
         return is_own or not asks_about_shop
     if readiness is None:
@@ -163,10 +175,13 @@ def _is_owned(words: Sequence[str], items: Sequence[IndexedItem]) -> bool:
 
     They do if they are vintages of bottles, or if they are on labels.
     """
-    if _select_vintages(items, _years_in(words)):
+    vintages = _years_in(words)
+    if _select_vintages(items, vintages):
         return True
     names = list_identifying_words(" ".join(words))
-    return bool(names and select_named(items, names))
+    if not names:
+        return False
+    return bool(select_named(items, names))
 
 
 def _build_query(request: Request, asked: AskedBottles) -> CellarQuery:
@@ -218,14 +233,13 @@ def _search(
     if query.place:
         items = search_cellar(items, query)
     named = _select_named(items, request, names, is_placed=bool(query.place))
-    pairing = None
-    if request.dishes:
-        pairing = load_pairings().get(get_pairing_name(request))
+    pairing = _find_pairing(request)
     found = search_cellar(named, query, pairing)
     if not found and named and names:
         # A part of a name may have been read as a region or a grape, although "Vega Sicilia" is not
         # from Sicily. Search again for all words as a name.
-        named = select_named(named, list_identifying_words(request.text))
+        all_words = list_identifying_words(request.text)
+        named = select_named(named, all_words)
         query = query.model_copy(update={"regions": (), "grapes": ()})
         found = search_cellar(named, query, pairing)
     if not found and names and request.dishes and not _has_name(request):
@@ -236,6 +250,14 @@ def _search(
         found = _search_unknown_readiness(named, query, pairing)
     wanted = _without_excluded(found, request)
     return tuple(_list_drinkable(wanted, person))
+
+
+def _find_pairing(request: Request) -> Mapping[str, Sequence[str]] | None:
+    """Return the filters of wines that go with the dishes, or None if there are no dishes."""
+    if not request.dishes:
+        return None
+    name = get_pairing_name(request)
+    return load_pairings().get(name)
 
 
 def _search_unknown_readiness(
@@ -285,9 +307,11 @@ def _without_excluded(
     remaining: list[IndexedItem] = []
     for indexed in found:
         item = indexed.item
-        has_wanted_colour = not colours or item.wine.get("colour") in colours
-        if has_wanted_colour and item.key not in excluded_keys:
-            remaining.append(indexed)
+        colour = item.wine.get("colour")
+        is_other_colour = bool(colours) and colour not in colours
+        if is_other_colour or item.key in excluded_keys:
+            continue
+        remaining.append(indexed)
     return remaining
 
 
@@ -337,7 +361,8 @@ def _select_vintages(
     """Return the items whose vintage is one of these years."""
     selected: list[IndexedItem] = []
     for indexed in items:
-        if indexed.item.wine.get("vintage") in years:
+        vintage = indexed.item.wine.get("vintage")
+        if vintage in years:
             selected.append(indexed)
     return selected
 
@@ -346,7 +371,8 @@ def _has_name(request: Request) -> bool:
     """Return whether words of a request are clearly names of wines, even if no bottle has them."""
     possible_names = list(request.owned_words)
     # In a language that capitalises all nouns, a capital letter does not mark a name.
-    if not load_languages()[request.language].capitalises_nouns:
+    language = load_languages()[request.language]
+    if not language.capitalises_nouns:
         possible_names += request.unknown_words
     if any(word[:1].isupper() for word in possible_names):
         return True
@@ -362,7 +388,8 @@ def _find_place(request: Request, items: Sequence[IndexedItem]) -> str:
     G33"), and so is a part ("Rack") that the message does not use for something else.
     """
     text = _normalize_words(request.text)
-    unread_text = _normalize_words(" ".join(request.unread_words))
+    unread_words = " ".join(request.unread_words)
+    unread_text = _normalize_words(unread_words)
     places = {indexed.item.place for indexed in items}
     named_places: set[str] = set()
     for place in places:
@@ -397,10 +424,11 @@ def _describe(found: Sequence[IndexedItem], *, is_for_tonight: bool) -> str:
         return translate("cellar_no_match")
     items = [indexed.item for indexed in found]
     if is_for_tonight:
-        items = items[:MAX_TONIGHT]
-        return format_items(items, this_year(), translate("cellar_tonight"))
+        heading = translate("cellar_tonight")
+        return format_items(items[:MAX_TONIGHT], this_year(), heading)
     count = sum(item.count for item in items)
-    heading = translate("cellar_found", bottles=count_bottles(count, len(items)))
+    bottles = count_bottles(count, len(items))
+    heading = translate("cellar_found", bottles=bottles)
     return format_items(items, this_year(), heading, MAX_ROWS)
 
 

@@ -125,9 +125,7 @@ def apply_follow_up(
             fuller = _higher_steps("bodies", bodies)
             return _with_filter(request, "bodies", fuller)
         case FollowUp.DRIER:
-            # Beside a dry wine, a sweeter one is meant: "drier" asks for dry, not for bone-dry.
-            not_dry = [step for step in sweetness if step not in STEPS_IF_NOT_SWEET]
-            drier = _lower_steps("sweetness", not_dry or sweetness)
+            drier = _drier_steps(sweetness)
             return _with_filter(request, "sweetness", drier)
         case FollowUp.SWEETER:
             sweeter = _higher_steps("sweetness", sweetness)
@@ -159,8 +157,10 @@ def _cheaper(request: Request, shown: Sequence[Wine]) -> Request:
     limits = {"below": lowest_shown, "currency": currency}
     filters = request.filters
     own_limit = filters.get("max_price")
-    has_same_currency = filters.get("currency", currency) == currency
-    if own_limit is not None and has_same_currency and own_limit < lowest_shown:
+    own_currency = filters.get("currency", currency)
+    if own_limit is None or own_currency != currency:
+        return _with_prices(request, limits)
+    if own_limit < lowest_shown:
         limits = {"max_price": own_limit, "currency": currency}
     return _with_prices(request, limits)
 
@@ -189,12 +189,25 @@ def _with_prices(request: Request, limits: Mapping[str, object]) -> Request:
     return replace(request, filters=filters)
 
 
+def _drier_steps(shown: Sequence[str]) -> tuple[str, ...]:
+    """Return the steps of the sweetness that are drier than those that were shown.
+
+    Beside a dry wine, a sweeter one is meant: "drier" asks for dry, not for bone-dry.
+    """
+    not_dry = [step for step in shown if step not in STEPS_IF_NOT_SWEET]
+    compared = not_dry or shown
+    return _lower_steps("sweetness", compared)
+
+
 def _lower_steps(scale_name: str, shown: Sequence[str]) -> tuple[str, ...]:
     """Return the steps of a scale below all that were shown, or else the lowest step."""
     scale = SCALES[scale_name]
     middle = len(scale) // 2
-    lowest = min(map(scale.index, shown), default=middle)
-    lower = scale[:lowest] or scale[:1]
+    shown_steps = map(scale.index, shown)
+    lowest = min(shown_steps, default=middle)
+    lower = scale[:lowest]
+    if not lower:
+        lower = scale[:1]
     return tuple(lower)
 
 
@@ -202,8 +215,11 @@ def _higher_steps(scale_name: str, shown: Sequence[str]) -> tuple[str, ...]:
     """Return the steps of a scale above all that were shown, or else the highest step."""
     scale = SCALES[scale_name]
     middle = len(scale) // 2
-    highest = max(map(scale.index, shown), default=middle)
-    higher = scale[highest + 1 :] or scale[-1:]
+    shown_steps = map(scale.index, shown)
+    highest = max(shown_steps, default=middle)
+    higher = scale[highest + 1 :]
+    if not higher:
+        higher = scale[-1:]
     return tuple(higher)
 
 

@@ -15,8 +15,10 @@ from agent.text import split_words
 
 def pick_shown_wine(request: Request, shown: Sequence[Wine]) -> Wine | None:
     """Return the one of the shown wines that a message is about, or None if it is about others."""
-    has_wish = request.dishes or request.wants_others
-    if has_wish or not PRICE_FIELDS.isdisjoint(request.filters):
+    if request.dishes or request.wants_others:
+        return None
+    names_price = not PRICE_FIELDS.isdisjoint(request.filters)
+    if names_price:
         return None
     if request.position and not request.filters:
         return get_wine_at(shown, request.position)
@@ -43,7 +45,9 @@ def _find_named(text: str, shown: Sequence[Wine]) -> Wine | None:
     most = 0
     named: list[Wine] = []
     for wine in shown:
-        count = len(words.intersection(split_words(wine.label)))
+        label_words = split_words(wine.label)
+        shared_words = words.intersection(label_words)
+        count = len(shared_words)
         if count > most:
             most = count
             named = []

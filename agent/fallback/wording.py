@@ -30,7 +30,11 @@ SHOWN_COLOURS: Final = frozenset({"red", "rose"})
 
 Most such wines are white.
 """
-BODY_GROUPS: Final = (("light", "medium_light"), ("medium",), ("medium_full", "full"))
+BODY_GROUPS: Final = (
+    ("light", "medium_light"),
+    ("medium",),
+    ("medium_full", "full"),
+)
 """The values of the body that have one name together, such as "full-bodied"."""
 SPARKLING_WORDS: Final = frozenset(
     "sparkling bubbles prickelnd schaumwein effervescent bulles espumoso spumante bollicine "
@@ -41,6 +45,8 @@ DRY_STEPS: Final = frozenset({"bone_dry", "dry"})
 """The values of the sweetness that the description of a wine does not name. Most wines are dry."""
 NAME_FIELDS: Final = ("grapes", "regions", "countries")
 """The fields whose values are proper names."""
+NOUNS_BY_FIELD: Final = {"tannins": "tannin", "acidities": "acidity"}
+"""The fields that are only called high or low, with the nouns in the names of their texts."""
 ADJECTIVES: Final = "text"
 """The field whose values are adjectives of tasting notes, such as "smoky"."""
 
@@ -55,10 +61,12 @@ def describe_filters(request: Request) -> str:
     filters = request.filters
     parts = [*_describe_kind(request), *_describe_tastes(request)]
     for field in NAME_FIELDS:
-        parts.append(_describe_names(field, request.values(field)))
+        values = request.values(field)
+        parts.append(_describe_names(field, values))
     parts.append(", ".join(request.dishes))
     if request.is_gift:
-        parts.append(get_display_name("role", ("gift",), current_language()))
+        gift = get_display_name("role", ("gift",), current_language())
+        parts.append(gift)
     parts.append(_describe_price(filters))
     if "max_abv" in filters:
         parts.append(f"≤ {format_number(filters['max_abv'])} % vol")
@@ -135,7 +143,8 @@ def _join_parts(parts: Iterable[str]) -> str:
 
 def _capitalise(line: str) -> str:
     """Return a line with a capital as its first letter, and all other letters unchanged."""
-    return line[:1].upper() + line[1:]
+    first_letter = line[:1]
+    return first_letter.upper() + line[1:]
 
 
 def name_value(field: str, value: str) -> str:
@@ -173,7 +182,8 @@ def _find_name(
     if own_name:
         return own_name
     # Some values have a name only together with others. "Dry" is the name of two values.
-    shared_names = load_display_names().get((field, language), {})
+    key = (field, language)
+    shared_names = load_display_names().get(key, {})
     for values, name in shared_names.items():
         if value in values:
             return name_in_country(name, language)
@@ -182,9 +192,11 @@ def _find_name(
 
 def _describe_tastes(request: Request) -> Iterator[str]:
     """Yield the requested sweetness, body, tannin, acidity and other tastes."""
-    yield _describe_steps("sweetness", request.values("sweetness"))
-    yield _describe_bodies(request.values("bodies"))
-    for field, noun in (("tannins", "tannin"), ("acidities", "acidity")):
+    sweetness = request.values("sweetness")
+    yield _describe_steps("sweetness", sweetness)
+    bodies = request.values("bodies")
+    yield _describe_bodies(bodies)
+    for field, noun in NOUNS_BY_FIELD.items():
         values = request.values(field)
         if "high" in values:
             yield translate(f"fallback_{noun}_high")
@@ -202,11 +214,12 @@ def _describe_bodies(bodies: Sequence[str]) -> str:
     partial_groups: list[str] = []
     whole_groups: list[str] = []
     for group in BODY_GROUPS:
-        if set(group).isdisjoint(bodies):
+        named_bodies = set(group).intersection(bodies)
+        if not named_bodies:
             continue
         name = _describe_steps("bodies", group)
         partial_groups.append(name)
-        if set(group).issubset(bodies):
+        if len(named_bodies) == len(group):
             whole_groups.append(name)
     return join_or(whole_groups or partial_groups)
 
@@ -275,10 +288,12 @@ def describe_wine(wine: Wine, dishes: Mapping[str, Dish]) -> str:
     parts: list[str] = []
     if wine.style:
         parts.append(_name_style(wine))
-    if wine.colour in SHOWN_COLOURS and str(wine.colour) != wine.style:
+    is_style = str(wine.colour) == wine.style
+    if wine.colour in SHOWN_COLOURS and not is_style:
         parts.append(translate(f"colour_{wine.colour}"))
     if wine.body is not None:
-        parts.append(_describe_bodies((wine.body,)))
+        bodies = (wine.body,)
+        parts.append(_describe_bodies(bodies))
     is_dry = wine.sweetness is None or wine.sweetness in DRY_STEPS
     if not is_dry and wine.style != Style.SWEET:
         steps = (str(wine.sweetness),)
@@ -313,7 +328,8 @@ def name_foods(foods: Sequence[str]) -> str:
             names.append(get_food_name(food, language))
     parts: list[str] = []
     if names:
-        parts.append(translate("fallback_suits", foods=", ".join(names)))
+        listed_names = ", ".join(names)
+        parts.append(translate("fallback_suits", foods=listed_names))
     if Food.APERITIF in named_foods:
         parts.append(translate("fallback_aperitif"))
     return _join_parts(parts)
