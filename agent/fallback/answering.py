@@ -271,8 +271,10 @@ def should_offer_alcohol_free(wish: Wish, person: Person) -> bool:
         return False
     if safety.forbids_alcohol:
         return bool(safety.turn_concerns) or not request.is_question
-    asks_for_any_wine = request.is_about_wine and not request.is_question
-    return asks_for_any_wine and safety.prefers_alcohol_free
+    if request.is_question or not safety.prefers_alcohol_free:
+        return False
+    # "I'm driving tonight" asks for no wine, but is about what to drink.
+    return request.is_about_wine or bool(safety.turn_concerns)
 
 
 def choose_kind(wish: Wish) -> Kind:

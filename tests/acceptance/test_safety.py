@@ -153,6 +153,21 @@ async def test_buttons_answer_the_question_after_a_dependence(
     assert "Alkoholfreier Wein" in bot_api.sent(BOB)[-1]
 
 
+async def test_who_only_says_that_they_may_not_drink_is_shown_drinks_without_alcohol(
+    bot_api: BotApi, environment: dict[str, str]
+) -> None:
+    bot_api.app_languages[BOB] = "pt"
+    async with running_here(bot_api, environment):
+        driving = await said(bot_api, "I'm driving tonight", ADA)
+        medicine = await said(bot_api, "Tomo antibióticos", BOB)
+        question = "I'm driving. What does sur lie mean?"
+        assert "Sur lie: ageing" in await said(bot_api, question, ADA)
+    assert driving.startswith("If you are driving, no alcohol at all is best")
+    assert "Alcohol-free wine" in driving
+    assert medicine.startswith("Com medicamentos o álcool pode ser perigoso")
+    assert "Vinho sem álcool" in medicine
+
+
 async def test_an_age_in_words_and_a_pregnancy_in_brazil_are_heard(
     bot_api: BotApi, environment: dict[str, str]
 ) -> None:
