@@ -106,14 +106,17 @@ class Guess:
         n_grams = find_n_grams(text)
         column = LABELS.index(label)
         weights = load_weights().by_bucket[:, column]
+        of_chars = _find_largest(weights, n_grams.chars, CHAR_SIZES, count)
+        of_words = _find_largest(weights, n_grams.words, WORD_SIZES, count)
         weighted: list[tuple[int, str]] = []
-        for found in _find_largest(weights, n_grams.chars, CHAR_SIZES, count):
+        for found in of_chars:
             n_gram = text[found.start : found.end]
             weighted.append((found.weight, n_gram))
         words = text.split()
-        for found in _find_largest(weights, n_grams.words, WORD_SIZES, count):
+        for found in of_words:
             n_gram_words = words[found.start : found.end]
-            weighted.append((found.weight, " ".join(n_gram_words)))
+            n_gram = " ".join(n_gram_words)
+            weighted.append((found.weight, n_gram))
         weighted.sort(reverse=True)
         explanation: list[str] = []
         for _, n_gram in weighted:
@@ -127,13 +130,7 @@ def classify(normalized: str, weights: Weights) -> Guess:
     """Return how likely each label is for a text from `agent.safety.words.normalize_message`."""
     n_grams = find_n_grams(normalized)
     word_count = len(n_grams.words)
-    window_words = word_count
-    if word_count > MAX_WHOLE_WORDS:
-        window_words = WINDOW_WORDS
-    # The last window is the first that reaches the last word.
-    end_of_firsts = max(word_count - window_words + STEP_WORDS, 1)
-    firsts = np.arange(0, end_of_firsts, STEP_WORDS)
-    ends = np.minimum(firsts + window_words, word_count)
+    firsts, ends = _split_windows(word_count)
     char_firsts = n_grams.word_starts[firsts]
     char_ends = n_grams.word_starts[ends]
     sums = _sum_windows(weights, n_grams.chars, char_firsts, char_ends)
@@ -152,6 +149,18 @@ def classify(normalized: str, weights: Weights) -> Guess:
         end = char_ends[window] + 1  # with the space after its last word
         windows[label] = normalized[start:end]
     return Guess(probabilities, windows)
+
+
+def _split_windows(word_count: int) -> tuple[Any, Any]:
+    """Return the first word of each window of a text, and the word after its last one."""
+    window_words = word_count
+    if word_count > MAX_WHOLE_WORDS:
+        window_words = WINDOW_WORDS
+    # The last window is the first that reaches the last word.
+    end_of_firsts = max(word_count - window_words + STEP_WORDS, 1)
+    firsts = np.arange(0, end_of_firsts, STEP_WORDS)
+    ends = np.minimum(firsts + window_words, word_count)
+    return firsts, ends
 
 
 def _softmax(scores: Any) -> Any:
@@ -174,12 +183,15 @@ def find_n_grams(normalized: str) -> NGrams:
     # The hash of a word, with the space before it, is the sum of its characters, each times a power
     # of the base. Exponents count from the beginning of the text. So the sum is divided by the
     # power at the beginning of the word, and a word has the same hash wherever it stands.
-    terms = codes * _POWERS[: len(codes)]
+    powers = _POWERS[: len(codes)]
+    terms = codes * powers
     sums = np.add.reduceat(terms, word_starts, dtype=np.uint32)
     hashes = sums * _INVERSE_POWERS[word_starts]
-    word_hashes = hashes[:-1]  # no word follows the last space
-    chars = _hash_n_grams(codes, CHAR_SIZES)[:-1]  # none begins with the last space
+    # No word follows the last space, and no n-gram begins with it.
+    word_hashes = hashes[:-1]
     words = _hash_n_grams(word_hashes, WORD_SIZES)
+    chars_with_last = _hash_n_grams(codes, CHAR_SIZES)
+    chars = chars_with_last[:-1]
     # The buckets of words come after those of characters.
     words += np.uint32(BUCKETS)
     return NGrams(chars, words, word_starts)
@@ -219,7 +231,8 @@ def _hash_n_grams(units: Integers, sizes: Sizes) -> Integers:
         size = offset + 1
         if size in sizes:
             mixed = hashes * _MIXER
-            columns.append(mixed >> np.uint32(32 - BITS))
+            highest_bits = mixed >> np.uint32(32 - BITS)
+            columns.append(highest_bits)
     return np.stack(columns, axis=1)
 
 
@@ -272,6 +285,10 @@ def _find_largest(
         descending = np.argsort(-n_gram_weights, kind="stable")
         for index in descending[:count]:
             start = int(index)
-            weight = int(n_gram_weights[index])
-            largest.append(_WeightedNGram(start, start + size, weight))
+            n_gram = _WeightedNGram(
+                start=start,
+                end=start + size,
+                weight=int(n_gram_weights[index]),
+            )
+            largest.append(n_gram)
     return largest

@@ -50,7 +50,11 @@ RawTexts = dict[str, Any]
 """The content of a `help.toml`, before it is validated."""
 HelpText = Annotated[
     str,
-    StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_HELP_CHARS),
+    StringConstraints(
+        strip_whitespace=True,
+        min_length=1,
+        max_length=MAX_HELP_CHARS,
+    ),
 ]
 TextWithLines = Annotated[HelpText, AfterValidator(_require_lines_placeholder)]
 
@@ -169,12 +173,15 @@ def _read_languages() -> tuple[dict[str, RawTexts], dict[str, str]]:
             international[language] = content[INTERNATIONAL]
             continue
         countries = [name for name in content if name.isupper()]
-        differing_texts = {country: content.pop(country) for country in countries}
+        differing_texts: dict[str, RawTexts] = {}
+        for country in countries:
+            differing_texts[country] = content.pop(country)
         # English is read first, so its texts are there already.
         english_texts = texts.get(ENGLISH, {})
         texts[language] = english_texts | content
         for country, differing in differing_texts.items():
-            texts[f"{language}-{country}"] = texts[language] | differing
+            locale = f"{language}-{country}"
+            texts[locale] = texts[language] | differing
     return texts, international
 
 
@@ -191,8 +198,9 @@ class Help:
 
     def write_crisis_help(self, safety: SafetyState) -> str:
         """Return the text for somebody who is in a crisis, as Markdown."""
-        if safety.language in self.catalogue.international:
-            return self.catalogue.international[safety.language]
+        sentence = self.catalogue.international.get(safety.language)
+        if sentence is not None:
+            return sentence
         texts = self._get_texts(safety)
         lines = self._list_lines(safety)
         return texts.crisis.replace("{lines}", lines)
@@ -272,16 +280,18 @@ class Help:
         state_of_app = SafetyState(language=app_language())
         texts_of_app = self._get_texts(state_of_app)
         codes = [self.country, app_country()]
-        codes += [*texts.countries, *texts_of_app.countries]
+        codes += texts.countries
+        codes += texts_of_app.countries
         distinct = dict.fromkeys(codes)
         return [code for code in distinct if code in self.catalogue.countries]
 
     def _list_lines(self, safety: SafetyState) -> str:
         """Return the numbers of all countries to show as a list in Markdown."""
         texts = self._get_texts(safety)
-        lines = []
+        lines: list[str] = []
         for code in self._list_country_codes(safety):
-            lines.append(self._format_country(code, texts))
+            numbers = self._format_country(code, texts)
+            lines.append(numbers)
         lines.append(texts.elsewhere)
         return _format_list(lines)
 
@@ -291,7 +301,8 @@ class Help:
         language = self._find_language(texts)
         numbers = [f"{texts.emergency} {country.emergency}"]
         for line in _select_lines(language, country.crisis):
-            numbers.append(_spell_out(line.line, texts))
+            number = _spell_out(line.line, texts)
+            numbers.append(number)
         name = _find_country_name(code, language)
         listed = texts.numbers_joint.join(numbers)
         return texts.country_line.format(country=name, numbers=listed)
@@ -317,7 +328,8 @@ class Help:
 
 def _format_list(lines: Iterable[str]) -> str:
     """Return the lines as a list in Markdown."""
-    return "\n".join(f"- {line}" for line in lines)
+    items = [f"- {line}" for line in lines]
+    return "\n".join(items)
 
 
 def _select_lines(language: str, lines: Sequence[HelpLine]) -> Sequence[HelpLine]:

@@ -76,7 +76,8 @@ def asks_for_numbers(normalized: str) -> bool:
 
 def declines_drinks(normalized: str) -> bool:
     """Return whether the text says that the user does not want to talk about drinks."""
-    return _load_phrases().declining_pattern.search(normalized) is not None
+    statement = _load_phrases().declining_pattern.search(normalized)
+    return statement is not None
 
 
 def goes_on_with_emergency(normalized: str) -> bool:
@@ -89,7 +90,8 @@ def _is_minor(match: Match, drinking_age: int) -> bool:
     """Return whether a matched phrase names an age below the legal one, or no age."""
     ages: list[int] = []
     for word in match[0].split():
-        if word.isdecimal() and len(word) <= MAX_AGE_DIGITS:
+        may_be_age = word.isdecimal() and len(word) <= MAX_AGE_DIGITS
+        if may_be_age:
             ages.append(int(word))
     ages_by_words = _load_phrases().ages
     for words, age in ages_by_words.items():
@@ -171,7 +173,8 @@ class _Phrases:
                 phrases = content.concerns.get(concern)
                 if not phrases:
                     continue
-                stated = _match_any(map(self._expand, phrases))
+                expanded = map(self._expand, phrases)
+                stated = _match_any(expanded)
                 concern_pattern = pattern(f"{denied} (?:{stated}) ")
                 patterns.append((concern, language, concern_pattern))
         return patterns
@@ -250,7 +253,8 @@ class _Phrases:
 
 def _match_any(words: Iterable[str]) -> str:
     """Return the source of a pattern that matches any of the words."""
-    return "|".join(sorted(set(words)))
+    distinct_words = sorted(set(words))
+    return "|".join(distinct_words)
 
 
 @cache
@@ -261,4 +265,5 @@ def _load_medicine_stems() -> frozenset[str]:
 
 @cache
 def _load_phrases() -> _Phrases:
-    return _Phrases(read_language_files(SafetyPhrases, PHRASES_FILE))
+    phrases_by_language = read_language_files(SafetyPhrases, PHRASES_FILE)
+    return _Phrases(phrases_by_language)

@@ -71,7 +71,8 @@ def build_matrix(messages: list[Labelled]) -> Any:
     row_end = 0
     row_ends = [row_end]
     for message in messages:
-        n_grams = find_n_grams(normalize_message(message.text))
+        normalized = normalize_message(message.text)
+        n_grams = find_n_grams(normalized)
         for numbers in (n_grams.chars, n_grams.words):
             bucket_numbers = numbers.ravel()
             count = len(bucket_numbers)
@@ -81,7 +82,8 @@ def build_matrix(messages: list[Labelled]) -> Any:
         row_ends.append(row_end)
     columns = np.concatenate(buckets).astype(np.int32)
     cells = (np.concatenate(values), columns, row_ends)
-    matrix = csr_matrix(cells, shape=(len(messages), 2 * BUCKETS))
+    shape = (len(messages), 2 * BUCKETS)
+    matrix = csr_matrix(cells, shape=shape)
     matrix.sum_duplicates()  # a message may have an n-gram several times
     return matrix
 
@@ -96,11 +98,14 @@ def fit(matrix: Any, labels: Any) -> Weights:
     """Return the weights of a regression fitted to messages, rounded to 8 bits."""
     # A rare n-gram, such as one of the name of a medicine, says more than a frequent one.
     message_count, _ = matrix.shape
-    counts_by_bucket = matrix.getnnz(
-        axis=0
-    )  # the messages with an n-gram of each bucket
+    # These are the messages with an n-gram of each bucket.
+    counts_by_bucket = matrix.getnnz(axis=0)
     rarity = np.log((message_count + 1) / (counts_by_bucket + 1))
-    model = LogisticRegression(C=REGULARIZATION, tol=1e-3, max_iter=300)
+    model = LogisticRegression(
+        C=REGULARIZATION,
+        tol=1e-3,
+        max_iter=300,
+    )
     # Several threads would add up in another order each time, and so write another file.
     with threadpool_limits(1):
         model.fit(matrix @ diags(rarity), labels)
@@ -117,7 +122,9 @@ def fit(matrix: Any, labels: Any) -> Weights:
 def main() -> None:
     """Fit the regression to all messages, and write its weights."""
     messages = read_messages()
-    weights = fit(build_matrix(messages), number_labels(messages))
+    matrix = build_matrix(messages)
+    labels = number_labels(messages)
+    weights = fit(matrix, labels)
     np.savez_compressed(WEIGHTS_FILE, **asdict(weights))
 
 
