@@ -68,6 +68,13 @@ class Claims(StrictModel):
     """The words that say of an allergen that there is none, or that it does no harm."""
     unsulphured: str
     """The words that say that no sulphites were added."""
+    other_subjects: str
+    """The words of a clause that denies something of people, or of some wines only: "I", "not all".
+    """
+    at_ease: str
+    """The words that tell a guest with an allergy to drink without a thought."""
+    comparisons: str
+    """The words beside a grape or a place that is not the wine's own: "like a Chablis"."""
 
 
 class Language(StrictModel):
@@ -110,6 +117,10 @@ class Language(StrictModel):
     """The words between a score and the highest one: "92 out of 100 points"."""
     critics: str = ""
     """The names of critics, separated by commas. A number beside such a name may be a score."""
+    medals: str = ""
+    """The phrases that say that a wine won a medal, separated by commas. `*` is any ending."""
+    few_bottles: str = ""
+    """The phrases of a language without `claims` that say that few bottles are left."""
     bottles: WordSet = frozenset()
     """The words for bottles of a language without `claims`. `*` stands for any ending.
 

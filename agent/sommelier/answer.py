@@ -22,6 +22,7 @@ from agent.engine.contract import Evidence, OutputContract, Part, Show
 from agent.engine.errors import clip_quote
 from agent.language import begins_with_pronoun
 from agent.sommelier.attachment import LIST_ID_PREFIX, AnyWine
+from agent.sommelier.awards import find_unfounded_awards
 from agent.sommelier.basket import has_size, list_basket
 from agent.sommelier.claim_phrases import FREE_OF
 from agent.sommelier.claims import SHOP_TOPICS, find_unfounded_claims
@@ -32,6 +33,7 @@ from agent.sommelier.grounding import (
     split_statements,
 )
 from agent.sommelier.rendering import find_wine, render
+from agent.sommelier.shop_claims import find_shop_claims, find_unfounded_streets
 from agent.sommelier.sommelier_prompts import (
     WINE_PLACEHOLDER,
     SommelierResponse,
@@ -173,7 +175,12 @@ def _find_claim_problem(
     for sentence in split_cited_sentences(text):
         if is_question(sentence):
             continue
-        claims = find_unfounded_claims(sentence, Grounds(checker, sentence, wine))
+        grounds = Grounds(checker, sentence, wine)
+        claims = find_unfounded_claims(sentence, grounds)
+        claims += find_unfounded_awards(sentence, grounds)
+        claims += find_unfounded_streets(sentence, grounds)
+        if wine is None and not claims:
+            claims += find_shop_claims(sentence, grounds)
         if not claims:
             continue
         shown = clip_quote(WINE_PLACEHOLDER.sub("…", sentence))
@@ -188,7 +195,7 @@ def _find_claim_problem(
 
 def _advise_on_claim(kind: str) -> str:
     """Return why a claim of this kind was stopped, and what to write instead."""
-    if kind in SHOP_TOPICS:
+    if kind in SHOP_TOPICS or kind in ("shop", "address"):
         return (
             "no tool returned this, or the [path] that says it is missing in the sentence; "
             "otherwise say that you do not know"

@@ -83,6 +83,10 @@ class ClaimPhrases:
         """Return whether a text has a phrase of this kind."""
         return self.by_kind[kind].search(fold_words(text)) is not None
 
+    def deny(self, text: str) -> bool:
+        """Return whether a text has a word of a negation, a doubt or a question."""
+        return any(self.has(kind, text) for kind in ("negations", "unsure", "doubts"))
+
 
 def detect_claim_phrases(sentence: str) -> ClaimPhrases | None:
     """Return the patterns of the language of a sentence, or None if it has no table."""
@@ -135,6 +139,11 @@ def load_bottle_counts() -> Pattern:
             words.add(word.replace(ANY_ENDING, r"\w*"))
     bottles = "|".join(sorted(words))
     return pattern(rf"(?P<words>(?P<count>\d+)\s?(?:{bottles}))(?:\W|\z)")
+
+
+def compile_phrases(phrases: str) -> Pattern:
+    """Return the pattern of phrases, which commas separate, in folded words."""
+    return pattern(f" (?:{_to_alternatives(phrases)}) ")
 
 
 def _to_alternatives(phrases: str) -> str:

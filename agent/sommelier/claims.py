@@ -59,8 +59,10 @@ def find_unfounded_claims(sentence: str, grounds: Grounds) -> list[Claim]:
     for claim in _find_claims(", ".join(clauses), phrases):
         if not _is_grounded(claim.kind, text, grounds):
             unfounded.append(claim)
-    if not unfounded and _is_about_avoided_allergens(text, grounds, phrases):
-        unfounded += _find_reassurances(clauses, phrases)
+    if not unfounded:
+        unfounded += _find_absent_allergens(clauses, grounds, phrases)
+    if not unfounded:
+        unfounded += _find_reassurances(clauses, grounds, phrases)
     return unfounded
 
 
@@ -106,6 +108,26 @@ def _split_clauses(text: str) -> list[str]:
     return [*clauses, text[start:]]
 
 
+def _find_absent_allergens(
+    clauses: Iterable[str], grounds: Grounds, phrases: ClaimPhrases
+) -> Iterator[Claim]:
+    """Yield the clauses that deny an allergen which the guest avoids: "egg never goes in".
+
+    A clause with "I" or "not all" denies something else: "I do not recommend wines with egg".
+    """
+    for clause in clauses:
+        is_denial = phrases.has("negations", clause)
+        if not is_denial or phrases.has("other_subjects", clause):
+            continue
+        words = WordedText(clause)
+        for allergen in sorted(_list_avoided(grounds)):
+            name = phrases.names[Allergen(allergen)].search(words.folded)
+            if name is None or _is_known_to_be_lacking(Allergen(allergen), grounds):
+                continue
+            if allergen != Allergen.SULPHITES or not _is_unsulphured(clause, grounds):
+                yield Claim(f"free of {allergen}", words.quote(name))
+
+
 def _is_about_avoided_allergens(
     text: str, grounds: Grounds, phrases: ClaimPhrases
 ) -> bool:
@@ -123,30 +145,52 @@ def _is_about_avoided_allergens(
 
 
 def _list_avoided(grounds: Grounds) -> set[str]:
-    """Return the remembered allergies of the guest, and the allergens named in their messages.
+    """Return the remembered allergies of the guest, and the allergens that they named.
+
+    They name one in a message, or in what they asked to be remembered, if they ask for it or have a
+    negation: "no eggs". A guest with "eggs Benedict" avoids none.
 
     If a message speaks of an allergy, these are all allergens, for the name may be in other words.
     Fish in a message is left out, because most guests who name it will eat it.
     """
     avoided: set[str] = set(grounds.allergies)
-    for text in grounds.user_texts:
+    for text in (*grounds.user_texts, *grounds.notes):
         words = fold_words(text)
         if ALLERGY.search(words):
             return set(Allergen)
         for phrases in load_claim_phrases().values():
+            is_refusal = phrases.has("negations", text)
             for allergen in WITHOUT_FISH:
-                if phrases.names[allergen].search(words):
+                named = phrases.names[allergen].search(words)
+                asked = phrases.asked[allergen].search(words)
+                if asked or (named and is_refusal):
                     avoided.add(allergen)
     return avoided
 
 
 def _find_reassurances(
-    clauses: Iterable[str], phrases: ClaimPhrases
+    clauses: Sequence[str], grounds: Grounds, phrases: ClaimPhrases
 ) -> Iterator[Claim]:
-    """Yield the words of the clauses that tell the guest that all is well."""
+    """Yield the words of the clauses that tell a guest with an allergy that all is well.
+
+    "Drink it at ease" says so alone, and other words do in a text about the allergy.
+    """
+    avoided = [Allergen(name) for name in _list_avoided(grounds)]
+    if _lack_all(avoided, grounds.wines):
+        return
+    if _is_about_avoided_allergens(", ".join(clauses), grounds, phrases):
+        yield from _find_words("reassurance", clauses, phrases)
+    elif avoided:
+        yield from _find_words("at_ease", clauses, phrases)
+
+
+def _find_words(
+    row: str, clauses: Iterable[str], phrases: ClaimPhrases
+) -> Iterator[Claim]:
+    """Yield the words of a row in the clauses that have no negation beside them."""
     for clause in clauses:
         words = WordedText(clause)
-        reassurance = phrases.by_kind["reassurance"]
+        reassurance = phrases.by_kind[row]
         match = reassurance.search(words.folded)
         if match is None:
             continue
@@ -178,10 +222,7 @@ def _is_unsulphured(sentence: str, grounds: Grounds) -> bool:
 def is_affirmed(sentence: str) -> bool:
     """Return whether a sentence has no word of a negation, a doubt or a question."""
     phrases = detect_claim_phrases(sentence)
-    if phrases is None:
-        return True
-    rows = ("negations", "unsure", "doubts")
-    return not any(phrases.has(row, sentence) for row in rows)
+    return phrases is None or not phrases.deny(sentence)
 
 
 def find_asked_allergens(text: str) -> list[Allergen]:

@@ -81,9 +81,13 @@ class _Selection(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RememberedAllergies:
-    """The allergies of the guest: a source that grounds nothing."""
+    """The allergies of the guest: a source that grounds nothing.
+
+    `notes` are what else is remembered, such as "my wife: no eggs".
+    """
 
     names: Collection[str]
+    notes: Sequence[str] = ()
 
     @property
     def source_text(self) -> str:
@@ -114,6 +118,8 @@ class FigureChecker:
         """The texts from other tools than those of wines and documents."""
         self.allergies: Collection[str] = ()
         """The remembered allergies of the guest."""
+        self.notes: Sequence[str] = ()
+        """What else is remembered of the guest."""
         self._shown_ids = shown_ids
         self._checked_amounts = 0
         self._read_sources()
@@ -129,6 +135,7 @@ class FigureChecker:
                 continue
             if isinstance(source, RememberedAllergies):
                 self.allergies = source.names
+                self.notes = source.notes
             self.texts.append(source.source_text)
             if not isinstance(source, Chunk):
                 self.tool_texts.append(source.source_text)
@@ -387,6 +394,7 @@ class Grounds:
         self.tool_texts = checker.tool_texts
         self.user_texts = checker.evidence.user_texts
         self.allergies = checker.allergies
+        self.notes = checker.notes
         self._checker = checker
         self._sentence = sentence
 

@@ -346,7 +346,7 @@ class Sommelier:
         facts = [f"{fact.value} {fact.original_text}" for fact in person.facts]
         bottles = [str(item.wine) for item in person.bottles]
         names = KnownNames(catalogue_names, [*facts, *bottles])
-        allergies = RememberedAllergies(person.safety.allergies)
+        allergies = RememberedAllergies(person.safety.allergies, facts)
         return {"names": names, "allergies": allergies}
 
     def _write_instructions(

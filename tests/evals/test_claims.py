@@ -497,3 +497,47 @@ def test_a_guest_with_an_allergy_is_told_nothing_general_about_its_allergen(
     with use_language(language):
         assert grounding_problem(answer, Evidence({}, [asked]))
         assert grounding_problem(answer, Evidence({}, ["Hello"])) is None
+
+
+@pytest.mark.parametrize("held_out", [False, True])
+def test_no_true_answer_to_what_a_guest_asked_is_cut(held_out: bool) -> None:
+    rows = [row for row in read("asked_true") if row["held_out"] is held_out]
+    problems = {row["sentence"]: find_problem_of(row) for row in rows}
+    assert {said: problem for said, problem in problems.items() if problem} == {}
+
+
+@pytest.mark.parametrize("held_out", [False, True])
+def test_four_of_five_inventions_about_what_a_guest_asked_are_stopped(
+    held_out: bool,
+) -> None:
+    rows = [row for row in read("asked_invented") if row["held_out"] is held_out]
+    missed = [row["sentence"] for row in rows if not find_problem_of(row)]
+    assert len(missed) <= len(rows) / 5, missed
+
+
+def find_problem_of(row: dict[str, Any]) -> str | None:
+    return find_problem_after(row["asked"], row["language"], row["sentence"])
+
+
+@pytest.mark.parametrize(
+    ("language", "asked", "sentence"),
+    [
+        ("en", "a wine for eggs Benedict", "Egg and tannin do not get along."),
+        ("en", "something with milk chocolate", "Milk chocolate needs no heavy red."),
+        ("de", "ein Wein zu Ei und Spinat", "Ei verträgt keine harten Tannine."),
+        ("fr", "un vin avec un œuf cocotte", "L'œuf n'aime pas les tanins."),
+    ],
+)
+def test_a_guest_who_eats_eggs_is_told_what_goes_with_them(
+    language: str, asked: str, sentence: str
+) -> None:
+    assert find_problem_after(asked, language, sentence) is None
+
+
+def test_a_remembered_note_counts_as_an_allergy_that_was_named() -> None:
+    sentence = "Eiklar ist hier nie im Spiel."
+    answer = SommelierResponse(response_type="informational", intro=sentence)
+    notes = RememberedAllergies((), ["meine Frau: keine Eier"])
+    with use_language("de"):
+        assert grounding_problem(answer, Evidence({"notes": notes}, ["Zander?"]))
+        assert grounding_problem(answer, Evidence({}, ["Zander?"])) is None

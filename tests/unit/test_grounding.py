@@ -50,7 +50,7 @@ def in_description(text: str, evidence: Evidence = EVIDENCE) -> str | None:
         "Serve it at 16 °C after 30 minutes, in a glass of 0,75 l or 13.50 %.",
         "Would you like something at €40, a 2015 perhaps?",
         "It keeps until 2060, bis in die 2040er.",
-        "Take a glass of Pétrus; it is oak-free, medal-winning and from Zorbelo.",
+        "Take a glass of Pétrus; it is oak-free and from Zorbelo.",
     ],
 )
 def test_figures_that_follow_from_evidence_pass(text: str) -> None:

@@ -1,0 +1,111 @@
+"""Find what a sentence says of the shop that no source supports: its hours, delivery or address.
+
+The words of such claims are endless: "Hamburg by Saturday should be no trouble". So in the answer
+to a question about the shop, a sentence is a claim if it repeats a word of the question and speaks
+of no wine. A street with a number is a claim in every answer.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from agent.documents.citations import remove_citations
+from agent.documents.shop import find_shop_topics
+from agent.i18n import current_language
+from agent.language import common_words, stem
+from agent.query_reading.phrases import Phrase, detect_language, find_phrases
+from agent.query_reading.tokens import Token, tokenize
+from agent.sommelier.claim_phrases import detect_claim_phrases, fold_words
+from agent.sommelier.claims import Claim
+from agent.sommelier.figures import find_amounts
+from agent.sommelier.grounding import Grounds
+from agent.text import fold, pattern
+
+SHOP_QUESTIONS: Final = frozenset({"hours", "delivery", "address"})
+"""The topics of questions that only a document about the shop answers."""
+WINE_FIELDS: Final = frozenset(
+    """
+    dish colour styles grapes sweetness bodies text tannins acidities offer allergen
+    without_allergens
+    """.split()
+)
+"""The fields of phrases that speak of wine, food or bottles, but not of places."""
+ORDINARY: Final = "ordinary"
+"""The role of words that are no wish, such as the days of the week."""
+MIN_LETTERS: Final = 4
+"""The fewest letters of a word of the question that counts."""
+STREET: Final = pattern(
+    r"(?i:rua|rue|via|viale|corso|calle|avenida|avenue|boulevard|piazza|plaza|praça|largo)"
+    r"(?: (?:d\p{L}{0,3}|l[ao]s?|el))*(?: \p{Lu}[\p{L}'’.-]*| d['’]\p{L}+){1,4},? (?:n[.º°]* ?)?\d+"
+    r"|\d+(?: ?bis)?,? (?:rue|avenue|boulevard|quai|cours|impasse) (?:\p{L}|['’ -])+"
+    r"|\d+,? (?:\p{Lu}\p{L}+ ){1,3}(?:Street|Road|Lane|Avenue|Square|Row)"
+    r"|(?:in|on|at|along) (?:\p{Lu}\p{L}+ ){1,2}(?:Street|Road|Lane|Avenue)"
+    r"|\p{Lu}[\p{L}-]*(?:straße|strasse|gasse|platz|allee|straat|laan|plein|gracht|gatan) \d+"
+)
+"""A street with the number of a house: "Rua das Flores, 27", "14 rue de Lyon", "Kirchgasse 5"."""
+
+
+def find_unfounded_streets(sentence: str, grounds: Grounds) -> Iterator[Claim]:
+    """Yield the streets with a number that neither a source nor the guest has named."""
+    known = "".join(map(fold_words, [*grounds.texts, *grounds.user_texts]))
+    for match in STREET.finditer(sentence):
+        if fold_words(match[0]) not in known:
+            yield Claim("address", match[0])
+
+
+def find_shop_claims(sentence: str, grounds: Grounds) -> Iterator[Claim]:
+    """Yield a sentence that answers the question about the shop in the newest message.
+
+    It needs the citation of a document, or the result of a tool that knows the shop.
+    """
+    question = grounds.user_texts[-1] if grounds.user_texts else ""
+    topics = SHOP_QUESTIONS & find_shop_topics([question])
+    if not topics or grounds.cited_texts or any(grounds.tool_texts):
+        return
+    text = remove_citations(sentence)
+    if any(find_amounts(text)):  # a sum, which is checked as one
+        return
+    phrases = detect_claim_phrases(text)
+    if phrases is None:
+        return
+    # "No problem" affirms what it stands beside.
+    rest = phrases.by_kind["reassurance"].sub(" ", fold_words(text))
+    if phrases.deny(rest):
+        return
+    answer = _Words(text)
+    is_on_topic = not topics.isdisjoint(find_shop_topics([text]))
+    repeats_question = not answer.content.isdisjoint(_Words(question).content)
+    if is_on_topic or (repeats_question and not answer.is_about_wine):
+        yield Claim("shop", text.strip())
+
+
+class _Words:
+    """The words of a text."""
+
+    def __init__(self, text: str) -> None:
+        self._language = detect_language(text, current_language())
+        self._tokens: Sequence[Token] = tokenize(text)
+        self._phrases: Sequence[Phrase] = find_phrases(self._tokens, self._language)
+
+    @property
+    def is_about_wine(self) -> bool:
+        """Return whether the text names a wine, a dish or a size of bottles."""
+        return any(phrase.has_field(WINE_FIELDS) for phrase in self._phrases)
+
+    @property
+    def content(self) -> set[str]:
+        """Return the stems of the words that say what a question is about: "Hamburg"."""
+        known: set[int] = set()
+        for phrase in self._phrases:
+            if not phrase.has_role(ORDINARY) and not phrase.has_field({"regions"}):
+                known.update(phrase.indices)
+        stems: set[str] = set()
+        for index, token in enumerate(self._tokens):
+            word = fold(token.written)
+            is_long = len(word) >= MIN_LETTERS and word.isalpha()
+            if (
+                is_long
+                and index not in known
+                and word not in common_words(self._language)
+            ):
+                stems.add(stem(token.stem, self._language))
+        return stems
