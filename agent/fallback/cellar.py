@@ -38,7 +38,12 @@ MAX_ROWS: Final = 10
 """The number of items that a list of bottles shows."""
 MAX_TONIGHT: Final = 3
 """The number of items among which the user chooses for tonight."""
-READINESS: Final[tuple[Readiness, ...]] = ("past", "wait", "soon", "now")
+READINESS: Final[tuple[Readiness, ...]] = (
+    "past",
+    "wait",
+    "soon",
+    "now",
+)
 """The order in which a message is searched for a readiness.
 
 "now" is the last, because "not ready" also contains "ready".
@@ -47,7 +52,10 @@ MAX_OPENED: Final = 10
 """The number of bottles that a list of drunk bottles shows."""
 MAX_FOODS: Final = 6
 """The number of foods of which a query is made."""
-SIZES: Final[Mapping[str, Size]] = {"half": "half", "magnum": "magnum"}
+SIZES: Final[Mapping[str, Size]] = {
+    "half": "half",
+    "magnum": "magnum",
+}
 """The size of a bottle for each offer that a message may name."""
 EXCLUDABLE_FIELDS: Final = {
     "styles": "styles",
@@ -232,7 +240,8 @@ def _search(
     names = _names_in(request.unread_words)
     if query.place:
         items = search_cellar(items, query)
-    named = _select_named(items, request, names, is_placed=bool(query.place))
+    is_placed = bool(query.place)
+    named = _select_named(items, request, names, is_placed=is_placed)
     pairing = _find_pairing(request)
     found = search_cellar(named, query, pairing)
     if not found and named and names:
@@ -318,7 +327,8 @@ def _without_excluded(
 def _names_in(words: Sequence[str]) -> frozenset[str]:
     """Return the words that may be on a label, without numbers, which may be vintages."""
     identifying = list_identifying_words(" ".join(words))
-    return frozenset(word for word in identifying if not word.isdecimal())
+    names = [word for word in identifying if not word.isdecimal()]
+    return frozenset(names)
 
 
 def _years_in(words: Sequence[str]) -> set[int]:
@@ -448,7 +458,8 @@ def _find_drunk(request: Request, person: Person) -> OwnBottles:
     if years:
         drinks = [drink for drink in drinks if drink.wine.get("vintage") in years]
     if not drinks:
-        return OwnBottles(translate("cellar_history_none"))
+        none_text = translate("cellar_history_none")
+        return OwnBottles(none_text)
     heading = translate("cellar_history")
     lines = format_drinks(drinks[:MAX_OPENED])
     return OwnBottles(f"{heading}\n{lines}")

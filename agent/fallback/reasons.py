@@ -24,8 +24,16 @@ from agent.sommelier.wine import Wine
 UNREMARKABLE: Final = "medium"
 """The tannin or acidity that is no reason to choose a wine."""
 STRUCTURE_FIELDS: Final = ("tannins", "acidities")
-STYLES_WITH_TANNIN: Final = (Style.RED, Style.ROSE, Style.ORANGE)
-COLOURS_WITH_TANNIN: Final = (Colour.RED, Colour.ROSE, Colour.ORANGE)
+STYLES_WITH_TANNIN: Final = (
+    Style.RED,
+    Style.ROSE,
+    Style.ORANGE,
+)
+COLOURS_WITH_TANNIN: Final = (
+    Colour.RED,
+    Colour.ROSE,
+    Colour.ORANGE,
+)
 """The colours of the sparkling, sweet and fortified wines of which tannin is worth a word."""
 
 
@@ -42,7 +50,8 @@ def describe_fit(wine: Wine, request: Request) -> str:
     dish_parts = _describe_pairing(wine, request)
     if dish_parts:
         dishes = ", ".join(request.dishes)
-        lines.append(translate("fit_dish", dishes=dishes, parts=dish_parts))
+        line = translate("fit_dish", dishes=dishes, parts=dish_parts)
+        lines.append(line)
     unmet = _list_unmet(wine, request)
     if unmet:
         unmet_parts = ", ".join(unmet)
@@ -79,7 +88,8 @@ def _describe_pairing(wine: Wine, request: Request) -> str:
         if met and _is_reason(wine, field, pairing):
             reasons[field] = met
     request_of_reasons = Request(filters=reasons)
-    return _join_parts([name_foods(foods), describe_filters(request_of_reasons)])
+    parts = [name_foods(foods), describe_filters(request_of_reasons)]
+    return _join_parts(parts)
 
 
 def _is_reason(

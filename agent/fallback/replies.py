@@ -124,18 +124,12 @@ def show_wines(
     unknown_of_all = _find_unknown_of_all(wines)
     unknown_text = _say_what_is_unknown(unknown_of_all, request)
     closing = join_paragraphs(unknown_text, closing)
-    card_request = request
-    if is_vegan(unknown_of_all):
-        card_request = replace(request, text=_without_vegan_words(request.text))
     recommendations: list[WineRecommendation] = []
-    cards: list[str] = []
-    for number, wine in enumerate(wines, start=1):
+    for wine in wines:
         description = describe_wine(wine, request.dishes)
         recommendation = WineRecommendation(wine_id=wine.id, description=description)
         recommendations.append(recommendation)
-        card_wine = _without_unknown(wine, unknown_of_all)
-        card = _make_card(number, card_wine, description, card_request)
-        cards.append(card)
+    cards = _make_cards(wines, request, unknown_of_all)
     answer = SommelierResponse(
         response_type="recommendation",
         intro=intro,
@@ -180,7 +174,10 @@ def _say_what_is_unknown(unknown: Sequence[Allergen], request: Request) -> str:
 
 def _without_unknown(wine: Wine, said: Collection[Allergen]) -> Wine:
     """Return a wine without the unknown allergens that the reply says elsewhere."""
-    left = [allergen for allergen in wine.unknown_allergens if allergen not in said]
+    left: list[Allergen] = []
+    for allergen in wine.unknown_allergens:
+        if allergen not in said:
+            left.append(allergen)
     return wine.model_copy(update={"unknown_allergens": tuple(left)})
 
 
@@ -188,6 +185,24 @@ def _without_vegan_words(text: str) -> str:
     """Return a text whose cards do not say whether the wines are vegan, as the reply says it."""
     words = [word for word in text.split() if not asks_for_vegan(word)]
     return " ".join(words)
+
+
+def _make_cards(
+    wines: Sequence[Wine],
+    request: Request,
+    unknown_of_all: Collection[Allergen],
+) -> list[str]:
+    """Return a numbered card for each wine, without what the reply says of all of them."""
+    if is_vegan(unknown_of_all):
+        text = _without_vegan_words(request.text)
+        request = replace(request, text=text)
+    cards: list[str] = []
+    for number, wine in enumerate(wines, start=1):
+        description = describe_wine(wine, request.dishes)
+        card_wine = _without_unknown(wine, unknown_of_all)
+        card = _make_card(number, card_wine, description, request)
+        cards.append(card)
+    return cards
 
 
 def _make_card(
@@ -215,7 +230,8 @@ def explain_shown_wines(wish: Wish) -> Reply:
         reasons.append(f"**{number}. {label}**\n{fit}")
     # The reply has the wines, but its text has the reasons in place of their cards.
     reply = show_wines(intro, wish.last_shown, request)
-    return replace(reply, text=join_paragraphs(intro, *reasons))
+    text = join_paragraphs(intro, *reasons)
+    return replace(reply, text=text)
 
 
 def join_paragraphs(*paragraphs: str) -> str:
@@ -253,7 +269,8 @@ def _say_nothing_was_found(wish: Wish, caveats: str) -> Reply:
 def _explain_lack(wish: Wish) -> str:
     """Return the sentence that says why no wine is shown."""
     if wish.request.name:
-        return translate("fallback_no_name", name=escape(wish.request.name))
+        name = escape(wish.request.name)
+        return translate("fallback_no_name", name=name)
     cheapest = find_cheapest(wish.compared)
     if FollowUp.CHEAPER in wish.follow_ups and cheapest is not None:
         label = escape(get_shown_label(cheapest))
@@ -334,7 +351,8 @@ def _list_caveats(request: Request, wines: Sequence[Wine]) -> Iterator[str]:
     if request.unknown_words and not request.name:
         quoted: list[str] = []
         for word in request.unknown_words:
-            quoted.append(translate("quoted", text=escape(word)))
+            escaped_word = escape(word)
+            quoted.append(translate("quoted", text=escaped_word))
         yield translate("fallback_unknown", words=", ".join(quoted))
 
 

@@ -16,7 +16,15 @@ from agent.query_reading.tokens import Token
 
 LISTING_MARKS: Final = CLAUSE_ENDS | frozenset(":-")
 """The marks that may stand in a clause that only lists allergens."""
-WINE_FIELDS: Final = frozenset({"styles", "colour", "grapes", "countries", "regions"})
+WINE_FIELDS: Final = frozenset(
+    {
+        "styles",
+        "colour",
+        "grapes",
+        "countries",
+        "regions",
+    }
+)
 """The fields of phrases that describe a wine. Such a phrase ends a list of allergens."""
 MAX_DISTANCE: Final = 5
 """The most tokens between an allergy word and an allergen, or between two allergens."""

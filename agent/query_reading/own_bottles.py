@@ -15,8 +15,24 @@ MINE: Final = "mine"
 """The value of "I have", "at home" and other words that may stand before or after a wine."""
 POSSESSIVES: Final = frozenset({MY, MINE})
 OF_OWNER: Final = frozenset({MINE, "own", "count"})
-ASKED_OF_BOTTLES: Final = frozenset({"count", "now", "soon", "past", "wait"})
-WINE_FIELDS: Final = frozenset({"styles", "colour", "grapes", "regions", "offer"})
+ASKED_OF_BOTTLES: Final = frozenset(
+    {
+        "count",
+        "now",
+        "soon",
+        "past",
+        "wait",
+    }
+)
+WINE_FIELDS: Final = frozenset(
+    {
+        "styles",
+        "colour",
+        "grapes",
+        "regions",
+        "offer",
+    }
+)
 """The fields of phrases that name wines. A country is not among them: it may be that of guests."""
 BESIDE_NAMES: Final = frozenset({MY, MINE, "count"})
 """The values of words beside which the name of a bottle may stand: "how many tignanello"."""
@@ -65,7 +81,8 @@ class OwnBottlesReader:
                 continue
             yield self._skip_common(phrase.end, step=1)
             if values != {MY}:  # "my" belongs only to what follows
-                yield self._skip_common(phrase.start - 1, step=-1)
+                index_before = phrase.start - 1
+                yield self._skip_common(index_before, step=-1)
 
     def _skip_common(self, index: int, step: int) -> int:
         """Return the index of the next word that is not common, forwards or backwards.

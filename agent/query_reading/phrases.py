@@ -40,7 +40,14 @@ OWN_LANGUAGE_FIELDS: Final = frozenset(
     }
 )
 """Fields of phrases that are understood only in messages in their language."""
-COMPOUND_FIELDS: Final = ("dish", "colour", "styles", "countries", "regions", "grapes")
+COMPOUND_FIELDS: Final = (
+    "dish",
+    "colour",
+    "styles",
+    "countries",
+    "regions",
+    "grapes",
+)
 """Fields of phrases that occur in compounds, such as "Braten" in "Zwiebelrostbraten"."""
 MIN_PART_LETTERS: Final = 4
 """The minimum length of the known part of a compound word."""

@@ -13,7 +13,13 @@ from agent.text import fold
 
 NAME_FIELDS: Final = frozenset({"grapes", "regions"})
 """The fields of phrases that are names of wines."""
-SAID_AROUND: Final = ("bought", "wine", "ordinary", "small_talk", "other_unit")
+SAID_AROUND: Final = (
+    "bought",
+    "wine",
+    "ordinary",
+    "small_talk",
+    "other_unit",
+)
 """The roles of phrases that are no part of a name: "I bought", "bottles", "today"."""
 NAME_LINKS: Final = frozenset("d da de del della des di du l la le les von".split())
 """The small words within names: "Château de la Tour"."""
@@ -66,7 +72,9 @@ class _PurchaseReader:
             self._used.update(indices)
             return number.value
         for index, token in enumerate(self._tokens):
-            if index in self._used or not token.written.isdecimal():
+            if index in self._used:
+                continue
+            if not token.written.isdecimal():
                 continue
             count = int(token.written)
             if count not in YEARS:
@@ -122,4 +130,5 @@ class _PurchaseReader:
                 continue
             if phrase.has_field(NAME_FIELDS):
                 return True
-        return any(self._tokens[index].is_capitalised for index in indices)
+        tokens = [self._tokens[index] for index in indices]
+        return any(token.is_capitalised for token in tokens)

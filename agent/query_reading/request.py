@@ -27,7 +27,14 @@ from agent.query_reading.unknown_words import UnknownWordsReader
 from agent.text import fold
 
 SCALES: Final[Mapping[str, Sequence[str]]] = {
-    "sweetness": ("bone_dry", "dry", "off_dry", "medium", "sweet", "luscious"),
+    "sweetness": (
+        "bone_dry",
+        "dry",
+        "off_dry",
+        "medium",
+        "sweet",
+        "luscious",
+    ),
     "bodies": ("light", "medium_light", "medium", "medium_full", "full"),
     "tannins": ("none", "low", "medium", "high"),
     "acidities": ("none", "low", "medium", "high"),
@@ -211,8 +218,10 @@ class _MessageReader:
                 described.append(phrase)
             else:
                 included.append(phrase)
+        if not described:
+            return included
         names_kind = any(phrase.has_field(NOUN_FIELDS) for phrase in included)
-        if described and not names_kind:
+        if not names_kind:
             included += described
             included.sort(key=attrgetter("start"))
         return included
@@ -388,8 +397,10 @@ class _MessageReader:
         """Return whether the message says that wine was bought, without a dish or a question."""
         if "bought" not in self.roles:
             return False
-        asks = not self.roles.isdisjoint({"wish", "question", "have"})
-        return not asks and not self._read_dishes()
+        asks = self.roles & {"wish", "question", "have"}
+        if asks:
+            return False
+        return not self._read_dishes()
 
     def _asks_how_to_serve(self) -> bool:
         """Return whether the message asks how warm to serve a wine, or how long it keeps."""
@@ -446,9 +457,10 @@ class _MessageReader:
         runs = self.unknown_words.list_capitalised_runs()
         words = max(runs, key=len)
         # A single word must look like a name. It may have a capital because it begins the message.
-        if len(words) == 1 and words[0] not in request.unknown_words:
+        name = " ".join(words)
+        if len(words) == 1 and name not in request.unknown_words:
             return ""
-        return " ".join(words)
+        return name
 
     def _is_question(self, request: Request) -> bool:
         """Return whether the message asks for knowledge: "What is …", without a dish or a price."""
@@ -492,7 +504,10 @@ def _opposite_steps(excluded: Sequence[Phrase]) -> dict[str, list[str]]:
 
     "Not sweet" means dry, and not every other step. "Not dry" asks for no dessert wine.
     """
-    tastes = [phrase for phrase in excluded if not phrase.has_field(KIND_FIELDS)]
+    tastes: list[Phrase] = []
+    for phrase in excluded:
+        if not phrase.has_field(KIND_FIELDS):
+            tastes.append(phrase)
     opposites: dict[str, list[str]] = {}
     for name, scale in SCALES.items():
         unwanted: set[str] = set()

@@ -24,6 +24,8 @@ Meanings = Mapping[str, Values]
 """The values of a phrase, by the field of the request that gets them."""
 Phrases = tuple[str, ...]
 """The phrases of a row of a table in one language, as they are written."""
+PhraseColumn = Mapping[str, str]
+"""The phrases of a language, separated by commas, by the names of the rows of a table."""
 
 
 class Dish(NamedTuple):
@@ -173,11 +175,11 @@ def _grape_rows() -> Iterator[TableRow]:
         yield TableRow(meanings, names)
 
 
-def _load_phrases(table: str) -> dict[str, Mapping[str, str]]:
-    """Return the phrases of each language for the rows of a table, by the names of the rows."""
-    by_language: dict[str, Mapping[str, str]] = {}
+def _load_phrases(table: str) -> dict[str, PhraseColumn]:
+    """Return the phrases of each language for the rows of a table."""
+    by_language: dict[str, PhraseColumn] = {}
     for code, words in load_language_words().items():
-        phrases: Mapping[str, str] = getattr(words, table)
+        phrases: PhraseColumn = getattr(words, table)
         rows = _load_table_rows(table)
         unknown_rows = phrases.keys() - rows.keys()
         if unknown_rows:
@@ -192,7 +194,7 @@ def _load_phrases(table: str) -> dict[str, Mapping[str, str]]:
 def _list_phrases_of(
     name: str,
     row: Mapping[str, Any],
-    phrases_by_language: Mapping[str, Mapping[str, str]],
+    phrases_by_language: Mapping[str, PhraseColumn],
 ) -> dict[str, Phrases]:
     """Return the phrases of a row by language. The phrases of every language are the last."""
     row_phrases: dict[str, Phrases] = {}
