@@ -51,7 +51,10 @@ def _clean_grapes(value: object) -> list[str]:
     """Return the known grapes in a list, or none."""
     if not isinstance(value, list):
         return []
-    grapes = [name for name in value if _is_known("grapes", name)]
+    grapes: list[str] = []
+    for name in value:
+        if _is_known("grapes", name):
+            grapes.append(name)
     return grapes[:MAX_GRAPES]
 
 
@@ -177,7 +180,8 @@ def _describe_gaps(batch: Sequence[Wine]) -> Iterator[str]:
 
 
 def _shorten(text: str) -> str:
-    return to_one_line(sanitize(text, MAX_TEXT_CHARS))
+    beginning = sanitize(text, MAX_TEXT_CHARS)
+    return to_one_line(beginning)
 
 
 def _read_answer(

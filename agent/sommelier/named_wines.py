@@ -46,7 +46,8 @@ async def find_named_wines(
     """
     if person.safety.prefers_alcohol_free:
         return []
-    if any(source.id.startswith(LIST_ID_PREFIX) for source in sources):
+    has_list = any(source.id.startswith(LIST_ID_PREFIX) for source in sources)
+    if has_list:
         return []
     excluded = _list_excluded(answer, sources)
     max_named = MAX_WINES - len(answer.wines)
@@ -56,12 +57,14 @@ async def find_named_wines(
         if len(named_wines) >= max_named:
             break
         wine = await _find_wine(name, catalogue)
-        if wine is None or _words_of(wine) in excluded:
+        if wine is None:
             continue
-        if may_be_shown(wine, person):
-            marked = mark_unknown_allergens(wine, person.safety.allergies)
-            named_wines.append(marked)
-            excluded.add(_words_of(wine))
+        words = _words_of(wine)
+        if words in excluded or not may_be_shown(wine, person):
+            continue
+        marked = mark_unknown_allergens(wine, person.safety.allergies)
+        named_wines.append(marked)
+        excluded.add(words)
     return named_wines
 
 

@@ -35,7 +35,8 @@ def render(response: SommelierResponse, evidence: Evidence) -> str:
     shown_recommendations = [shown.recommendation for shown in shown_wines]
     texts = _list_texts(response, shown_recommendations)
     texts, footnotes = _number_citations(texts, evidence)
-    intro, *descriptions, closing = [_to_markdown(text, evidence) for text in texts]
+    rendered = [_to_markdown(text, evidence) for text in texts]
+    intro, *descriptions, closing = rendered
     cards = _render_cards(shown_wines, descriptions, evidence)
     lines = list_basket(response.wines, evidence.sources)
     total = ""

@@ -68,8 +68,11 @@ def _make_schema(ids: Sequence[str] = ()) -> dict[str, Any]:
 
 def _require_all(properties: dict[str, Any]) -> dict[str, Any]:
     """Return the schema of an object that has all of these properties."""
-    required = list(properties)
-    return {"type": "object", "properties": properties, "required": required}
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+    }
 
 
 def _shorten(schema: dict[str, Any]) -> None:
@@ -124,11 +127,12 @@ async def ask_small_model(
             return None
     prompt = get_prompt(run, SMALL_PROMPT)
     language_name = translate("language_name")
+    sources = {wine.id: wine for wine, _ in wines}
     response = await generate_agentic_response(
         _write_request(message, by_rules.wish, wines),
         run=with_instructions(run, prompt, language=language_name),
         contract=SMALL_SOMMELIER,
-        prefetch=Prefetch(sources={wine.id: wine for wine, _ in wines}),
+        prefetch=Prefetch(sources=sources),
     )
     return _compose(response, by_rules.wish, wines)
 
@@ -165,8 +169,10 @@ def _compose(
     described_by_id = {described.wine.id: described for described in wines}
     items: list[WineRecommendation] = []
     for item in response.answer.wines:
-        description = _choose_description(item, described_by_id[item.wine_id])
-        items.append(item.model_copy(update={"description": description}))
+        described = described_by_id[item.wine_id]
+        description = _choose_description(item, described)
+        chosen = item.model_copy(update={"description": description})
+        items.append(chosen)
     answer = response.answer.model_copy(update={"wines": items})
     evidence = Evidence(sources=dict(response.sources))
     text = SMALL_SOMMELIER.render(answer, evidence)
@@ -212,8 +218,7 @@ def _is_true(text: str, wine: Wine) -> bool:
     for name in request.values("grapes"):
         if find_canonical_name("grapes", name) not in grapes:
             return False
-    colours = {str(wine.style), str(wine.colour)}  # the style "red" is also a colour
-    for name in request.values("styles") + request.values("colours"):
-        if name not in colours:
-            return False
-    return True
+    # The style "red" is also a colour.
+    colours = {str(wine.style), str(wine.colour)}
+    stated_colours = request.values("styles") + request.values("colours")
+    return colours.issuperset(stated_colours)

@@ -214,8 +214,6 @@ def _html_blocks(tree: Any) -> list[Block]:
         main_elements = [*body.iterfind(".//main"), *body.iterfind(".//article")]
         if not main_elements:
             _wrap_in_article(body)
-    # `extract` alters the tree in older versions of trafilatura, so this comes before it.
-    all_text = html2txt(tree)
     config = use_config()
     # By default, trafilatura refuses short pages.
     config["DEFAULT"].update({"MIN_EXTRACTED_SIZE": "0", "MIN_OUTPUT_SIZE": "0"})
@@ -229,6 +227,7 @@ def _html_blocks(tree: Any) -> list[Block]:
     )
     if not markdown:
         # trafilatura found no main content, so all text of the page is taken.
+        all_text = html2txt(tree)
         return [Block(all_text)]
     return read_markdown_blocks(markdown)
 
