@@ -25,7 +25,7 @@ from agent.sommelier.attachment import LIST_ID_PREFIX, AnyWine
 from agent.sommelier.awards import find_unfounded_awards
 from agent.sommelier.basket import has_size, list_basket
 from agent.sommelier.claim_phrases import FREE_OF
-from agent.sommelier.claims import SHOP_TOPICS, find_unfounded_claims
+from agent.sommelier.claims import SHOP_TOPICS, Claim, find_unfounded_claims
 from agent.sommelier.grounding import (
     FigureChecker,
     Grounds,
@@ -42,12 +42,15 @@ from agent.sommelier.sommelier_prompts import (
     validate_semantic_content,
 )
 from agent.sommelier.unknown_names import NameChecker
+from agent.sommelier.wrong_grapes import find_wrong_grapes
 from agent.text import compose_compatible, pattern
 
 NOT_AN_ADDRESS: Final = pattern(
     r"\A[\p{L}\p{N}\p{S}\p{M}]+[.](?:[A-Z][\p{L}\p{N}]*|(?:[A-Z][.])+[A-Z]?)\z"
 )
 """Text that only looks like an address: `dry.It` lacks a space, `U.S.A` is an abbreviation."""
+UNSPACED_ENDS: Final = ("。", "！", "？")
+"""The ends of Chinese and Japanese sentences, which no space follows."""
 MAX_CUT_SHARE: Final = 1 / 3
 """The most of its prose that an answer may lose.
 
@@ -179,7 +182,10 @@ def _find_claim_problem(
         claims = find_unfounded_claims(sentence, grounds)
         claims += find_unfounded_awards(sentence, grounds)
         claims += find_unfounded_streets(sentence, grounds)
-        if wine is None and not claims:
+        if wine is not None:
+            for grape in find_wrong_grapes(sentence, wine, grounds):
+                claims.append(Claim("grape", grape))
+        elif not claims:
             claims += find_shop_claims(sentence, grounds)
         if not claims:
             continue
@@ -204,6 +210,8 @@ def _advise_on_claim(kind: str) -> str:
         return f"no facts say that the wine is {kind}; say that you do not know"
     if kind in ("safe", "allergens"):
         return "nobody knows what is safe for this guest; tell them to read the label"
+    if kind == "grape":
+        return "the facts of this wine name other grapes"
     if kind == "count":
         return "no tool returned this number; put the bottles that you advise into `bottles`"
     return "the facts of the wine do not say so; say that you do not know"
@@ -389,8 +397,18 @@ def _keep_grounded(
                 breaks_text = is_after_cut and begins_with_pronoun(sentence)
             reads_well = reads_well and not breaks_text
             is_after_cut = is_cut
-        lines.append(" ".join(kept))
+        lines.append(_join_sentences(kept))
     return _KeptText("\n".join(lines).strip(), tuple(cuts), reads_well)
+
+
+def _join_sentences(sentences: Sequence[str]) -> str:
+    """Return sentences as one text, with spaces where their script has them."""
+    text = ""
+    for sentence in sentences:
+        if text and not text.endswith(UNSPACED_ENDS):
+            text += " "
+        text += sentence
+    return text
 
 
 def _prose(response: SommelierResponse) -> str:

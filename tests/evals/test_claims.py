@@ -541,3 +541,12 @@ def test_a_remembered_note_counts_as_an_allergy_that_was_named() -> None:
     with use_language("de"):
         assert grounding_problem(answer, Evidence({"notes": notes}, ["Zander?"]))
         assert grounding_problem(answer, Evidence({}, ["Zander?"])) is None
+
+
+def test_no_space_stays_where_a_japanese_sentence_was_cut() -> None:
+    kept = ("カシスと杉の香り。", "ステーキに合います。")
+    text = f"{kept[0]}パーカー92点のワインです。{kept[1]}"
+    answer = SommelierResponse(response_type="informational", intro=text)
+    part = keep_valid(answer, Evidence(make_sources(said("ja", "")), ["?"]))
+    assert part is not None
+    assert part.answer.intro == "".join(kept)
