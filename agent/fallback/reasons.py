@@ -5,6 +5,7 @@ from typing import Final
 
 from agent.fallback.wording import (
     DRY_STEPS,
+    capitalise,
     describe_field,
     describe_filters,
     describe_wine,
@@ -40,18 +41,16 @@ COLOURS_WITH_TANNIN: Final = (
 def describe_fit(wine: Wine, request: Request) -> str:
     """Return why a wine was chosen for a wish, in up to three lines.
 
-    For example: "As you asked: red wine · €12", "With lamb: goes with lamb · firm tannins" and "Not
-    as you asked: full-bodied". If there is nothing to name, the result is the kind of the wine.
+    For example: "As you asked: red wine · €12", "Goes with lamb · firm tannins" and "Not as you
+    asked: full-bodied". If there is nothing to name, the result is the kind of the wine.
     """
     lines: list[str] = []
     asked_parts = _describe_met(wine, request)
     if asked_parts:
         lines.append(translate("fit_asked", parts=asked_parts))
-    dish_parts = _describe_pairing(wine, request)
-    if dish_parts:
-        dishes = ", ".join(request.dishes)
-        line = translate("fit_dish", dishes=dishes, parts=dish_parts)
-        lines.append(line)
+    dish_reason = _explain_pairing(wine, request)
+    if dish_reason:
+        lines.append(dish_reason)
     unmet = _list_unmet(wine, request)
     if unmet:
         unmet_parts = ", ".join(unmet)
@@ -75,9 +74,25 @@ def _describe_met(wine: Wine, request: Request) -> str:
     return _join_parts(parts)
 
 
-def _describe_pairing(wine: Wine, request: Request) -> str:
-    """Return what of a wine suits the dishes of a wish, without what was asked for anyway."""
+def _explain_pairing(wine: Wine, request: Request) -> str:
+    """Return what of a wine suits the dishes of a wish, or "" if nothing is known to.
+
+    What was asked for anyway is left out.
+    """
+    reasons = _find_pairing_reasons(wine, request)
+    described_reasons = describe_filters(Request(filters=reasons))
     foods = find_suitable_foods(wine, request.dishes)
+    if foods:
+        line = _join_parts([name_foods(foods), described_reasons])
+        return capitalise(line)
+    if not described_reasons:
+        return ""
+    dishes = ", ".join(request.dishes)
+    return translate("fit_dish", dishes=dishes, parts=described_reasons)
+
+
+def _find_pairing_reasons(wine: Wine, request: Request) -> dict[str, tuple[str, ...]]:
+    """Return the values of the pairing that a wine meets and that are reasons for it."""
     pairing_name = get_pairing_name(request)
     pairing = load_pairings().get(pairing_name, {})
     reasons: dict[str, tuple[str, ...]] = {}
@@ -87,9 +102,7 @@ def _describe_pairing(wine: Wine, request: Request) -> str:
         met = _list_met_values(wine, field, values)
         if met and _is_reason(wine, field, pairing):
             reasons[field] = met
-    request_of_reasons = Request(filters=reasons)
-    parts = [name_foods(foods), describe_filters(request_of_reasons)]
-    return _join_parts(parts)
+    return reasons
 
 
 def _is_reason(

@@ -17,7 +17,6 @@ from agent.query_reading.request import Request
 from agent.query_reading.tables import load_pairings
 from agent.sommelier.filters import find_wines, matches
 from agent.sommelier.queries import (
-    USUALLY_SOFT,
     Catalogue,
     WineQuery,
     build_query,
@@ -166,16 +165,15 @@ def _list_relaxed_fields(
     best_wines: Sequence[Wine],
     unmet_filters: Mapping[str, Sequence[str]],
 ) -> list[str]:
-    """Return the requested fields that were relaxed, and that one of the best wines does not meet.
+    """Return the requested fields that may be relaxed and that one of the best wines does not meet.
 
-    Fields that are always soft are left out: they only rank the wines.
+    The body is one of them, although it only ranks the wines. Tannin and acidity are left out.
     """
     unmet_by_any: set[str] = set()
     for wine in best_wines:
         unmet = unmet_filters.get(wine.id, ())
         unmet_by_any.update(unmet)
-    relaxable = set(chain(*RELAXATION_STEPS)) - USUALLY_SOFT
-    relaxed = unmet_by_any & relaxable
+    relaxed = unmet_by_any.intersection(chain(*RELAXATION_STEPS))
     return [name for name in request.inclusions if name in relaxed]
 
 

@@ -53,7 +53,7 @@ ADJECTIVES: Final = "text"
 
 def describe_request(request: Request) -> str:
     """Return a description such as `Red wine · lamb · up to €20 · no Merlot`."""
-    return _capitalise(describe_filters(request))
+    return capitalise(describe_filters(request))
 
 
 def describe_filters(request: Request) -> str:
@@ -141,7 +141,7 @@ def _join_parts(parts: Iterable[str]) -> str:
     return " · ".join(filter(None, parts))
 
 
-def _capitalise(line: str) -> str:
+def capitalise(line: str) -> str:
     """Return a line with a capital as its first letter, and all other letters unchanged."""
     first_letter = line[:1]
     return first_letter.upper() + line[1:]
@@ -303,7 +303,7 @@ def describe_wine(wine: Wine, dishes: Mapping[str, Dish]) -> str:
     foods = find_suitable_foods(wine, dishes) or wine.foods
     parts.append(name_foods(foods))
     line = _join_parts(parts)
-    return _capitalise(line)
+    return capitalise(line)
 
 
 def _name_style(wine: Wine) -> str:

@@ -119,16 +119,18 @@ async def test_why_is_answered_with_what_each_wine_has_of_the_wish(
     for wine in wines_of(first):
         assert wine.label in why.text
         assert wine.notes not in why.text  # no card is repeated
-    assert why.text.count("goes with lamb") == len(first.wines)
+    assert why.text.count("Goes with lamb") == len(first.wines)
 
 
 async def test_why_names_no_tannin_of_a_white_and_what_a_wine_does_not_meet(
     fallback: Fallback,
 ) -> None:
     conversation = Conversation(fallback)
-    white = await conversation.say("a dry white for salmon", "why?")
+    wish = "a dry white for salmon under 20 euros, no Chardonnay"
+    white = await conversation.say(wish, "why?")
     assert "tannins" not in white.text
-    assert "With salmon: goes with oily fish" in white.text
+    assert "Goes with oily fish" in white.text
+    assert "With salmon: fresh acidity" in white.text
     sweet = await conversation.say("a sweet red from Austria under 5 euros", "why?")
     assert "Not as you asked: sweet" in sweet.text
 
@@ -157,7 +159,10 @@ async def test_one_bottle_suits_meat_and_fish_or_is_said_to_be_for_one_dish(
 
 
 async def test_what_no_wine_is_known_to_lack_is_said_once(fallback: Fallback) -> None:
-    reply = await Conversation(fallback).say("a vegan red from Spain")
+    reply = await Conversation(fallback).say(
+        "a vegan full-bodied red from Spain for salmon, 10 to 15 euros"
+    )
+    assert translate("fallback_partly", limits="full-bodied") in reply.text
     assert reply.text.count("vegan") == 2  # in the wish, and below the cards
     assert translate("fallback_vegan_unknown") in reply.text
 
