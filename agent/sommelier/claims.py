@@ -113,19 +113,42 @@ def _find_absent_allergens(
 ) -> Iterator[Claim]:
     """Yield the clauses that deny an allergen which the guest avoids: "egg never goes in".
 
-    A clause with "I" or "not all" denies something else: "I do not recommend wines with egg".
+    A clause with "I" or "not all" denies something else: "I do not recommend wines with egg". A
+    document that the sentence cites may deny it in general.
     """
+    if grounds.cited_texts:
+        return
+    allergens = _list_deniable(grounds)
     for clause in clauses:
         is_denial = phrases.has("negations", clause)
         if not is_denial or phrases.has("other_subjects", clause):
             continue
         words = WordedText(clause)
-        for allergen in sorted(_list_avoided(grounds)):
-            name = phrases.names[Allergen(allergen)].search(words.folded)
-            if name is None or _is_known_to_be_lacking(Allergen(allergen), grounds):
-                continue
-            if allergen != Allergen.SULPHITES or not _is_unsulphured(clause, grounds):
+        for allergen in allergens:
+            name = phrases.names[allergen].search(words.folded)
+            if name is not None and not _is_known_to_be_lacking(allergen, grounds):
                 yield Claim(f"free of {allergen}", words.quote(name))
+
+
+def _list_deniable(grounds: Grounds) -> list[Allergen]:
+    """Return the allergens for which any denial is a claim.
+
+    A wine may "not smell of sulphur" or "not suit fish", so fish must be named with an allergy.
+    """
+    allergens = {Allergen.EGG, Allergen.MILK} & _list_avoided(grounds)
+    for text in (*grounds.user_texts, *grounds.notes):
+        words = fold_words(text)
+        if ALLERGY.search(words) and _names_fish(words):
+            allergens.add(Allergen.FISH)
+    if Allergen.FISH in grounds.allergies:
+        allergens.add(Allergen.FISH)
+    return sorted(allergens)
+
+
+def _names_fish(words: str) -> bool:
+    """Return whether folded words name fish in any language."""
+    tables = load_claim_phrases().values()
+    return any(phrases.names[Allergen.FISH].search(words) for phrases in tables)
 
 
 def _is_about_avoided_allergens(

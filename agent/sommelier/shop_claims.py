@@ -11,7 +11,7 @@ from typing import Final
 from agent.documents.citations import remove_citations
 from agent.documents.shop import find_shop_topics
 from agent.i18n import current_language
-from agent.language import common_words, stem
+from agent.language import begins_with_pronoun, common_words, stem
 from agent.query_reading.phrases import Phrase, detect_language, find_phrases
 from agent.query_reading.tokens import Token, tokenize
 from agent.sommelier.claim_phrases import detect_claim_phrases, fold_words
@@ -72,9 +72,11 @@ def find_shop_claims(sentence: str, grounds: Grounds) -> Iterator[Claim]:
     if phrases.deny(rest):
         return
     answer = _Words(text)
-    is_on_topic = not topics.isdisjoint(find_shop_topics([text]))
+    # "It delivers plum and cherry" is about the wine.
+    has_topic = not topics.isdisjoint(find_shop_topics([text]))
+    is_on_topic = has_topic and not begins_with_pronoun(text)
     repeats_question = not answer.content.isdisjoint(_Words(question).content)
-    if is_on_topic or (repeats_question and not answer.is_about_wine):
+    if (is_on_topic or repeats_question) and not answer.is_about_wine:
         yield Claim("shop", text.strip())
 
 
@@ -89,23 +91,28 @@ class _Words:
     @property
     def is_about_wine(self) -> bool:
         """Return whether the text names a wine, a dish or a size of bottles."""
-        return any(phrase.has_field(WINE_FIELDS) for phrase in self._phrases)
+        for phrase in self._phrases:
+            if phrase.has_field(WINE_FIELDS) or phrase.has_role("wine"):
+                return True
+        return False
 
     @property
     def content(self) -> set[str]:
-        """Return the stems of the words that say what a question is about: "Hamburg"."""
+        """Return the stems of the words that say what a question is about: "Hamburg".
+
+        The words of a topic, such as "deliver", are not among them.
+        """
         known: set[int] = set()
         for phrase in self._phrases:
             if not phrase.has_role(ORDINARY) and not phrase.has_field({"regions"}):
                 known.update(phrase.indices)
+        known_words = common_words(self._language)
         stems: set[str] = set()
         for index, token in enumerate(self._tokens):
             word = fold(token.written)
-            is_long = len(word) >= MIN_LETTERS and word.isalpha()
-            if (
-                is_long
-                and index not in known
-                and word not in common_words(self._language)
-            ):
+            is_known = index in known or word in known_words
+            if is_known or find_shop_topics([word]):
+                continue
+            if len(word) >= MIN_LETTERS and word.isalpha():
                 stems.add(stem(token.stem, self._language))
         return stems

@@ -550,3 +550,20 @@ def test_no_space_stays_where_a_japanese_sentence_was_cut() -> None:
     part = keep_valid(answer, Evidence(make_sources(said("ja", "")), ["?"]))
     assert part is not None
     assert part.answer.intro == "".join(kept)
+
+
+@pytest.mark.parametrize(
+    ("language", "asked", "sentence"),
+    [
+        ("en", "Do you deliver?", "It delivers plum and cherry from the first sip."),
+        ("de", "Liefert ihr am Freitag?", "Er liefert viel Frucht für sein Geld."),
+        ("nl", "Leveren jullie in Gent?", "Hij levert veel fruit voor zijn prijs."),
+        ("pt", "Entregam no Porto?", "Entrega muita fruta pelo preço que tem."),
+        ("en", "I'm allergic to egg", "This red does not suit fish."),
+        ("en", "I'm allergic to egg", "It does not smell of sulphur at all."),
+    ],
+)
+def test_what_a_wine_delivers_or_lacks_is_no_answer_to_the_question(
+    language: str, asked: str, sentence: str
+) -> None:
+    assert find_problem_after(asked, language, sentence) is None
