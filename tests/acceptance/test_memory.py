@@ -140,7 +140,7 @@ async def test_a_cellar_is_changed_by_commands_and_files(
         assert "Chablis" not in named
         bot_api.say("/cellar remove 3 Chablis", chat_id=ADA)
         gone = (await last(bot_api, 9, ADA))["text"]
-        assert gone.startswith("Taken out:\nChablis 2021 · none left")
+        assert gone.startswith("Taken out of your cellar:\nChablis 2021 · none left")
 
 
 async def test_bottles_that_were_bought_are_added_by_a_press_and_taken_back(
