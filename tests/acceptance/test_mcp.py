@@ -152,7 +152,9 @@ async def test_a_call_interrupted_by_a_kill_is_not_repeated(
         await eventually(notes.exists)
     async with running_here(bot_api, environment, **settings):
         told = await answered(bot_api, 2)
-    assert told["text"].startswith("desk__slow_note was interrupted, but may have run.")
+    assert told["text"].startswith(
+        "desk__slow_note was interrupted, but may have run all the same."
+    )
     assert notes.read_text() == "once\n"
 
 
