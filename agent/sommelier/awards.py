@@ -1,7 +1,8 @@
 """Find the praise of critics and juries in a sentence that no source supports.
 
 A critic's name in an affirmed sentence about wines is a claim, with or without a score: "Parker
-adores it". So is a medal. The names and words are those of all languages in `languages/`.
+adores it". So is a medal, and that few bottles are left in a language without a table of claims.
+The names and words are those of all languages in `languages/`.
 """
 
 from collections.abc import Iterator
@@ -26,7 +27,8 @@ ORDINARY_CRITICS: Final = frozenset({"decanter", "enthusiast"})
 def find_unfounded_awards(sentence: str, grounds: Grounds) -> Iterator[Claim]:
     """Yield the critics and medals of a sentence that no source has.
 
-    In a language without a table of claims, a denial cannot be told, so only a medal is a claim.
+    In a language without a table of claims, a denial is not recognised. "I do not know Parker"
+    would be a claim there, so critics are left out.
     """
     if not grounds.wines or not is_affirmed(sentence):
         return
@@ -37,14 +39,16 @@ def find_unfounded_awards(sentence: str, grounds: Grounds) -> Iterator[Claim]:
     for row in rows:
         for match in _load_row(row).finditer(words.folded):
             quote = words.quote(match)
-            is_name = row != "critics" or _is_name_of_critic(quote)
-            if is_name and not _is_in_sources(row, match[0], grounds):
+            if row == "critics" and not _is_name_of_critic(quote):
+                continue
+            if not _is_in_sources(row, match[0], grounds):
                 yield Claim(row, quote)
 
 
 def _is_name_of_critic(quote: str) -> bool:
     """Return whether words are the name of a critic: "Parker", but not a decanter."""
-    return quote[0].isupper() and fold_words(quote).strip() not in ORDINARY_CRITICS
+    name = fold_words(quote).strip()
+    return quote[0].isupper() and name not in ORDINARY_CRITICS
 
 
 def _is_in_sources(row: str, words: str, grounds: Grounds) -> bool:

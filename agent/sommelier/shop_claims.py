@@ -29,27 +29,34 @@ WINE_FIELDS: Final = frozenset(
     """.split()
 )
 """The fields of phrases that speak of wine, food or bottles, but not of places."""
+PLACES: Final = frozenset({"regions"})
 ORDINARY: Final = "ordinary"
 """The role of words that are no wish, such as the days of the week."""
 MIN_LETTERS: Final = 4
 """The fewest letters of a word of the question that counts."""
+OF_THE: Final = r"(?: (?:d\p{L}{0,3}|l[ae]s?|el|los))*"
+"""The small words in the name of a street: "rue de la République"."""
+PROPER: Final = r"(?: \p{Lu}[\p{L}'’.-]*| [dl]['’]\p{L}+)"
+HOUSE: Final = r"\d{1,3}(?:[^\p{L}\d]|\z)"
+"""The number of a house, which is no vintage: "Rue de Chaux 2019" is a wine."""
 STREET: Final = pattern(
     r"(?i:rua|rue|via|viale|corso|calle|avenida|avenue|boulevard|piazza|plaza|praça|largo)"
-    r"(?: (?:d\p{L}{0,3}|l[ao]s?|el))*(?: \p{Lu}[\p{L}'’.-]*| d['’]\p{L}+){1,4},? (?:n[.º°]* ?)?\d+"
-    r"|\d+(?: ?bis)?,? (?:rue|avenue|boulevard|quai|cours|impasse) (?:\p{L}|['’ -])+"
-    r"|\d+,? (?:\p{Lu}\p{L}+ ){1,3}(?:Street|Road|Lane|Avenue|Square|Row)"
-    r"|(?:in|on|at|along) (?:\p{Lu}\p{L}+ ){1,2}(?:Street|Road|Lane|Avenue)"
-    r"|\p{Lu}[\p{L}-]*(?:straße|strasse|gasse|platz|allee|straat|laan|plein|gracht|gatan) \d+"
+    rf"{OF_THE}{PROPER}{{1,4}},? {HOUSE}"
+    rf"|\d{{1,3}}(?: ?bis)?,? (?:rue|avenue|boulevard|quai|cours|impasse){OF_THE}{PROPER}"
+    r"|\d{1,3},? (?:\p{Lu}\p{L}+ ){1,3}(?:Street|Road|Lane|Avenue|Square|Row)"
+    r"|(?:in|on|at) (?:\p{Lu}\p{L}+ ){1,2}(?:Street|Lane|Avenue)"
+    rf"|\p{{Lu}}[\p{{L}}-]*(?:straße|strasse|gasse|allee|straat|laan|plein|gracht|gatan) {HOUSE}"
 )
 """A street with the number of a house: "Rua das Flores, 27", "14 rue de Lyon", "Kirchgasse 5"."""
 
 
 def find_unfounded_streets(sentence: str, grounds: Grounds) -> Iterator[Claim]:
     """Yield the streets with a number that neither a source nor the guest has named."""
-    known = "".join(map(fold_words, [*grounds.texts, *grounds.user_texts]))
+    texts = [*grounds.texts, *grounds.user_texts]
+    known = "".join(map(fold_words, texts))
     for match in STREET.finditer(sentence):
         if fold_words(match[0]) not in known:
-            yield Claim("address", match[0])
+            yield Claim("address", match[0].strip(" ,.;:!)"))
 
 
 def find_shop_claims(sentence: str, grounds: Grounds) -> Iterator[Claim]:
@@ -57,9 +64,12 @@ def find_shop_claims(sentence: str, grounds: Grounds) -> Iterator[Claim]:
 
     It needs the citation of a document, or the result of a tool that knows the shop.
     """
-    question = grounds.user_texts[-1] if grounds.user_texts else ""
+    if not grounds.user_texts:
+        return
+    question = grounds.user_texts[-1]
     topics = SHOP_QUESTIONS & find_shop_topics([question])
-    if not topics or grounds.cited_texts or any(grounds.tool_texts):
+    has_source = bool(grounds.cited_texts) or any(grounds.tool_texts)
+    if not topics or has_source:
         return
     text = remove_citations(sentence)
     if any(find_amounts(text)):  # a sum, which is checked as one
@@ -104,7 +114,8 @@ class _Words:
         """
         known: set[int] = set()
         for phrase in self._phrases:
-            if not phrase.has_role(ORDINARY) and not phrase.has_field({"regions"}):
+            is_day_or_place = phrase.has_role(ORDINARY) or phrase.has_field(PLACES)
+            if not is_day_or_place:
                 known.update(phrase.indices)
         known_words = common_words(self._language)
         stems: set[str] = set()

@@ -567,3 +567,25 @@ def test_what_a_wine_delivers_or_lacks_is_no_answer_to_the_question(
     language: str, asked: str, sentence: str
 ) -> None:
     assert find_problem_after(asked, language, sentence) is None
+
+
+@pytest.mark.parametrize(
+    "address", ["14 rue de la République", "Hauptstraße 5", "Rua das Flores, 27"]
+)
+def test_an_address_that_a_source_has_is_told(address: str) -> None:
+    def find(text: str) -> str | None:
+        document = replace(SUR_LIE, text=text)
+        answer = SommelierResponse(
+            response_type="informational", intro=f"Come to {address}, any time."
+        )
+        with use_language("en"):
+            return grounding_problem(answer, Evidence({document.id: document}, ["?"]))
+
+    assert find(f"Our cellar: {address}, by the river.") is None
+    assert address in (find("We have a cellar.") or "")
+
+
+def test_a_vintage_behind_the_name_of_a_vineyard_is_no_house() -> None:
+    sentence = "Les vins de la Rue de Chaux 2020 sont fins."
+    asked = "Que valent Chaux et la Rue, en 2020 ?"
+    assert find_problem_after(asked, "fr", sentence) is None
