@@ -214,7 +214,7 @@ class _NameReader:
     def _trim(self, core: Sequence[int]) -> list[int]:
         """Return indices without those of common words at both ends: "vom Grafen Neipperg oder".
 
-        A common word with a capital stays, because it may be the first one of the name.
+        A common word with a capital within a sentence stays, because it may belong to the name.
         """
         trimmed = list(core)
         while trimmed and self._is_common(trimmed[0]):
@@ -224,8 +224,12 @@ class _NameReader:
         return trimmed
 
     def _is_common(self, index: int) -> bool:
+        """Return whether a word is common. One with a capital is, if a sentence begins with it."""
         token = self._tokens[index]
-        return not token.is_capitalised and fold(token.written) in all_common_words()
+        begins_sentence = index == 0 or self._tokens[index - 1].written in CLAUSE_MARKS
+        if token.is_capitalised and not begins_sentence:
+            return False
+        return fold(token.written) in all_common_words()
 
     def _find_sure_names(self, core: Sequence[int]) -> set[int]:
         """Return the indices of words of the tables that are names here, and of those beside them.

@@ -25,15 +25,17 @@ from agent.sommelier.claim_phrases import (
 from agent.sommelier.grounding import Grounds
 from agent.sommelier.sums import PACK_SIZES
 from agent.sommelier.vocabulary import Allergen
-from agent.text import pattern
+from agent.text import Pattern, pattern
 
 OF_WINES: Final = ("stock", "vegan", "certified", "half", "magnum")
 SHOP_TOPICS: Final = {"delivery": "delivery", "opening": "hours", "reservation": ""}
 """The kinds of claims about the shop, each with the topic of the passages that may support it."""
-KINDS: Final = (*FREE_OF, *OF_WINES, *SHOP_TOPICS, "safe")
-"""The kinds of claims. Those that are not in `FREE_OF` are called as in the tables."""
+AFFIRMED_KINDS: Final = (*OF_WINES, *SHOP_TOPICS, "safe")
+"""The kinds of claims that a negation denies, as they are called in the tables."""
 CLAUSE_END: Final = pattern(r"[,;:()–—] ?(?:\D|\z)")
 """The end of a clause: a sign that no digit follows, as in "12,5"."""
+LIST_END: Final = pattern(r"[;:()–—] ?(?:\D|\z)")
+"""The end of a list of allergens, which may have commas: "free of egg, milk and fish"."""
 ALLERGY: Final = pattern(r" \w*(?:allerg|alerg|intoler)\w* ")
 """A word for an allergy in any language, folded: "Eiallergie", "alérgico"."""
 WITHOUT_FISH: Final = (Allergen.SULPHITES, Allergen.EGG, Allergen.MILK)
@@ -56,7 +58,8 @@ def find_unfounded_claims(sentence: str, grounds: Grounds) -> list[Claim]:
     if phrases is None or phrases.has("unsure", text):
         return unfounded
     clauses = _list_sure_clauses(text, phrases)
-    for claim in _find_claims(", ".join(clauses), phrases):
+    claims = [*_find_denials(text, phrases), *_find_claims(", ".join(clauses), phrases)]
+    for claim in claims:
         if not _is_grounded(claim.kind, text, grounds):
             unfounded.append(claim)
     if not unfounded:
@@ -66,16 +69,24 @@ def find_unfounded_claims(sentence: str, grounds: Grounds) -> list[Claim]:
     return unfounded
 
 
-def _find_claims(text: str, phrases: ClaimPhrases) -> Iterator[Claim]:
-    """Yield the claims of a text.
+def _find_denials(text: str, phrases: ClaimPhrases) -> Iterator[Claim]:
+    """Yield the claims of a text that a wine lacks an allergen: "it contains no egg"."""
+    for part in _split(text, LIST_END):
+        sure_part = ", ".join(_list_sure_clauses(part, phrases))
+        yield from _find_kinds(FREE_OF, sure_part, phrases)
 
-    In a text with a negation, only what a wine is said to lack is a claim. "It contains no egg" is
-    one, and "it is not in stock" is none.
-    """
+
+def _find_claims(text: str, phrases: ClaimPhrases) -> Iterator[Claim]:
+    """Yield the other claims of a text. With a negation, as in "not in stock", it has none."""
+    if not phrases.has("negations", text):
+        yield from _find_kinds(AFFIRMED_KINDS, text, phrases)
+
+
+def _find_kinds(
+    kinds: Iterable[str], text: str, phrases: ClaimPhrases
+) -> Iterator[Claim]:
+    """Yield a claim for each of these kinds that a text has words of."""
     words = WordedText(text)
-    kinds: Iterable[str] = KINDS
-    if phrases.has("negations", text):
-        kinds = FREE_OF
     for kind in kinds:
         match = phrases.by_kind[kind].search(words.folded)
         if match is not None:
@@ -88,7 +99,7 @@ def _list_sure_clauses(text: str, phrases: ClaimPhrases) -> list[str]:
     "If you want a magnum" claims nothing, and "we have magnums if you like" does.
     """
     sure: list[str] = []
-    for clause in _split_clauses(text):
+    for clause in _split(text, CLAUSE_END):
         words = WordedText(clause)
         doubt = phrases.by_kind["doubts"].search(words.folded)
         if doubt is None:
@@ -98,14 +109,14 @@ def _list_sure_clauses(text: str, phrases: ClaimPhrases) -> list[str]:
     return sure
 
 
-def _split_clauses(text: str) -> list[str]:
-    """Return the parts of a text between commas, brackets and the like."""
-    clauses: list[str] = []
+def _split(text: str, mark: Pattern) -> list[str]:
+    """Return the parts of a text between marks of one character, such as commas."""
+    parts: list[str] = []
     start = 0
-    for end in CLAUSE_END.finditer(text):
-        clauses.append(text[start : end.start()])
+    for end in mark.finditer(text):
+        parts.append(text[start : end.start()])
         start = end.start() + 1
-    return [*clauses, text[start:]]
+    return [*parts, text[start:]]
 
 
 def _find_absent_allergens(

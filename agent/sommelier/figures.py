@@ -150,6 +150,10 @@ def find_scores(text: str) -> Iterator[float]:
             yield parse_number(match["over"])
         elif match["of"] and _is_score_unit(match["of_unit"]):
             yield parse_number(match["of"])
+        elif match["of_100"]:
+            score = parse_number(match["of_100"])
+            if score >= MIN_SCORE:
+                yield score
         elif match["number"] and _is_score_unit(match["unit"]):
             score = parse_number(match["number"])
             if score >= MIN_SCORE:
@@ -207,12 +211,13 @@ def find_strengths(text: str) -> set[float]:
 
 @cache
 def _score_pattern() -> Pattern:
-    """Return a pattern of possible scores: `17/20`, `92 of 100 points`, `92+ Parker points`."""
+    """Return a pattern of possible scores, such as `17/20`, `92 of 100` and `92+ Parker points`."""
     of = "|".join(sorted(_words_of_languages("score_of")))
     score = r"\d+(?:[.,]\d)?"
     return pattern(
         rf"(?P<over>{score})\s?/\s?(?:20|100)"
         rf"|(?P<of>{score})\s(?:{of})\s(?:20|100)[\s-](?P<of_unit>\p{{L}}+)"
+        rf"|(?P<of_100>{score})\s(?:{of})\s100\b"
         rf"|(?P<number>{score})\+?[\s-]?(?:\p{{L}}+[\s-])??(?P<unit>\p{{L}}+)"
     )
 

@@ -415,25 +415,37 @@ def _get_paired_styles(name: str) -> set[str]:
 
 
 def _add_profile(filters: dict[str, Any]) -> set[str]:
-    """Add the typical style and body of the requested grape or region. Return the soft filters.
+    """Add the typical styles and body of the requested grapes or regions. Return the soft filters.
 
     The body is a soft filter. The style is a hard one: if the catalogue has no wine of that grape
     or region, the search goes on without that filter, and then finds wines of the same style.
     """
     grapes = filters.get("grapes", ())
     regions = filters.get("regions", ())
-    profile = find_profile((*grapes, *regions))
-    if profile is None:
+    # A grape says more than a region: a Chardonnay from Burgundy is white.
+    profiles = _find_profiles(grapes) or _find_profiles(regions)
+    if not profiles:
         return set()
     sweetness = filters.get("sweetness", ())
     if not SWEET_LEVELS.isdisjoint(sweetness):
         return set()  # a sweet wine has a style of its own
+    styles = tuple(dict.fromkeys(profile.style for profile in profiles))
     if "styles" not in filters and "colours" not in filters:
-        filters["styles"] = (profile.style,)
-    if "bodies" in filters:
+        filters["styles"] = styles
+    if "bodies" in filters or len(styles) > 1:
         return set()
-    filters["bodies"] = _bodies_near(Body(profile.body))
+    filters["bodies"] = _bodies_near(Body(profiles[0].body))
     return {"bodies"}
+
+
+def _find_profiles(names: Sequence[str]) -> list[Profile]:
+    """Return the profiles of those grapes or regions that have one."""
+    profiles: list[Profile] = []
+    for name in names:
+        profile = find_profile([name])
+        if profile is not None:
+            profiles.append(profile)
+    return profiles
 
 
 def _bodies_near(body: Body) -> tuple[Body, ...]:
