@@ -26,7 +26,7 @@ from agent.markdown import escape
 from agent.prompts import get_prompt, with_instructions
 from agent.query_reading.phrases import detect_language
 from agent.query_reading.request import read_request
-from agent.sommelier.answer import SOMMELIER
+from agent.sommelier.answer import SOMMELIER, grounding_problem
 from agent.sommelier.filters import get_safety_state
 from agent.sommelier.rule_answer import DescribedWine, RuleAnswer
 from agent.sommelier.sommelier_prompts import (
@@ -98,10 +98,29 @@ class SmallSommelierResponse(SommelierResponse):
     response_type: ResponseType = "recommendation"
 
 
+def _find_shown_problem(
+    response: SommelierResponse,
+    evidence: Evidence,
+) -> str | None:
+    """Return feedback on what will be shown of a response, or None.
+
+    A description that the rules will replace needs no evidence, and no second request.
+    """
+    shown: list[WineRecommendation] = []
+    for item in response.wines:
+        description = item.description
+        wine = evidence.sources.get(item.wine_id)
+        if isinstance(wine, Wine):
+            description = _read_description(item, wine)
+        shown.append(item.model_copy(update={"description": description}))
+    return grounding_problem(response.model_copy(update={"wines": shown}), evidence)
+
+
 SMALL_SOMMELIER: Final[OutputContract[SommelierResponse]] = replace(
     SOMMELIER,
     type=SmallSommelierResponse,
     narrow=_narrow_schema,
+    grounding=_find_shown_problem,
     ends_turn=lambda _: False,  # small models report concerns at random
 )
 """The contract for small models, with a schema of a third of the length."""
@@ -184,15 +203,20 @@ def _compose(
 
 def _choose_description(item: WineRecommendation, described: DescribedWine) -> str:
     """Return the model's description of a wine if it is true, or else that of the rules."""
+    return _read_description(item, described.wine) or _describe(described)
+
+
+def _read_description(item: WineRecommendation, wine: Wine) -> str:
+    """Return the model's description of a wine, or "" if it is not true of this wine."""
     text = item.description
     was_cut = len(text) >= DESCRIPTION_CHARS
     if was_cut:
         end = find_last_sentence_end(text, len(text))
         text = text[:end]
-    text = _without_label(text, described.wine)
-    if _is_true(text, described.wine):
+    text = _without_label(text, wine)
+    if _is_true(text, wine):
         return text
-    return _describe(described)
+    return ""
 
 
 def _without_label(text: str, wine: Wine) -> str:
