@@ -60,7 +60,7 @@ def test_piped_lines_are_one_conversation_which_the_next_does_not_remember(
     assert "Alkoholfreier" not in again.stdout
     assert first.stderr.strip() == translate_into("de", "terminal_no_model")
     assert again.stdout.startswith(translate_into("en", "nothing_to_forget"))
-    assert again.stdout.rstrip().endswith(translate_into("en", "forgotten"))
+    assert again.stdout.rstrip().endswith(translate_into("de", "forgotten"))
 
 
 def test_look_ups_are_answered_and_a_crisis_in_a_command_is_noticed(
