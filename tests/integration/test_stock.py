@@ -79,7 +79,7 @@ async def test_what_an_admin_says_is_sold_out_is_so_in_every_replica_until_the_n
         await at_rest(bot)
     assert "Vajra Barolo 2018 is now out of stock" in shown
     assert "Vajra Barolo 2019 is back in stock" in back
-    assert "Vajra Barolo 2018 costs €1,045.50 now" in priced
+    assert "Vajra Barolo 2018 now costs €1,045.50" in priced
     assert (await get(replica, SOLD)).price == 1045.5
     assert (await get(replica, SOLD_OUT)).in_stock
     changed = await list_wines(sessions, changed=True)
