@@ -14,6 +14,7 @@ from agent.fallback.follow_ups import (
     get_comparisons,
 )
 from agent.fallback.picking import get_wine_at, pick_shown_wine
+from agent.fallback.wording import is_vegan
 from agent.query_reading.prices import PRICE_FIELDS, with_gift_price
 from agent.query_reading.request import Request, drop_empty, read_request
 from agent.safety.concerns import read_safety_state
@@ -211,12 +212,12 @@ def _add_follow_ups(
 def merge(before: Request, new: Request) -> Request:
     """Return `new`, completed with what still applies of `before`.
 
-    If it begins a new wish, only the excluded allergens still apply.
+    If it begins a new wish, only the avoided allergens still apply.
     """
     begins_anew = _begins_anew(before, new)
     earlier_filters = before.filters
     if begins_anew:
-        avoided = before.values(AVOIDED_ALLERGENS)
+        avoided = _list_lasting_allergens(before)
         earlier_filters = drop_empty({AVOIDED_ALLERGENS: avoided})
     filters = _merge_filters(earlier_filters, new)
     allergies = dict.fromkeys((*before.allergies, *new.allergies))
@@ -234,6 +235,17 @@ def merge(before: Request, new: Request) -> Request:
         allergies=tuple(allergies),
         is_gift=is_gift,
     )
+
+
+def _list_lasting_allergens(before: Request) -> tuple[str, ...]:
+    """Return the avoided allergens that also hold for a new wish.
+
+    A wish for a vegan wine, which avoids all allergens of animals, does not; a stated allergy does.
+    """
+    avoided = before.values(AVOIDED_ALLERGENS)
+    if not is_vegan(avoided):
+        return avoided
+    return tuple(name for name in avoided if name in before.allergies)
 
 
 def _merge_filters(earlier: Mapping[str, Any], new: Request) -> dict[str, Any]:

@@ -8,7 +8,9 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
+from agent.sommelier.claims import mentions_kind
 from agent.sommelier.queries import WineQuery, WineSearchResult
+from agent.sommelier.vocabulary import Allergen
 from agent.sommelier.wine import NON_VEGAN_ALLERGENS, Wine
 from db.wines.entries import Entry, make_entry, put_offer_first
 from db.wines.filters import Filters, build_filters
@@ -183,9 +185,19 @@ def _split_by_allergens(
     }
     for entry in found:
         is_suited = all(is_met(entry) for is_met in soft.values())
-        is_known = all(map(entry.wine.is_known_to_lack, avoided))
+        is_known = all(_is_known_to_lack(entry.wine, name) for name in avoided)
         groups[is_suited, is_known].append(entry)
     return list(groups.values())
+
+
+def _is_known_to_lack(wine: Wine, allergen: Allergen) -> bool:
+    """Return whether a wine is known to lack an allergen.
+
+    No wine is free of sulphites, so one without added ones comes first.
+    """
+    if allergen is Allergen.SULPHITES:
+        return mentions_kind("unsulphured", wine.source_text)
+    return wine.is_known_to_lack(allergen)
 
 
 class _Narrowing:

@@ -639,3 +639,11 @@ async def test_who_bought_wine_may_note_it_and_is_sold_none(
     assert reply.bought == bought
     assert "/cellar add" in reply.text
     assert not reply.wines
+
+
+async def test_a_new_wish_is_not_for_a_vegan_wine_again(fallback: Fallback) -> None:
+    conversation = Conversation(fallback)
+    vegan = await conversation.say("a vegan red from Spain under 15 euros")
+    assert "vegan" in vegan.text.split("\n\n")[0]
+    reply = await conversation.say("a white from Austria under 25 euros")
+    assert "vegan" not in reply.text
