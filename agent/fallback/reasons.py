@@ -39,18 +39,22 @@ COLOURS_WITH_TANNIN: Final = (
 
 
 def describe_fit(wine: Wine, request: Request) -> str:
-    """Return why a wine was chosen for a wish, in up to three lines.
+    """Return why a wine was chosen for a wish, in up to four lines.
 
-    For example: "As you asked: red wine · €12", "Goes with lamb · firm tannins" and "Not as you
-    asked: full-bodied". If there is nothing to name, the result is the kind of the wine.
+    For example: "As you asked: red wine · €12", "Goes with lamb", "Suits the food: firm tannins"
+    and "Not as you asked: full-bodied". If there is nothing to name, the result is the kind of the
+    wine.
     """
     lines: list[str] = []
     asked_parts = _describe_met(wine, request)
     if asked_parts:
         lines.append(translate("fit_asked", parts=asked_parts))
-    dish_reason = _explain_pairing(wine, request)
-    if dish_reason:
-        lines.append(dish_reason)
+    foods = find_suitable_foods(wine, request.dishes)
+    if foods:
+        lines.append(capitalise(name_foods(foods)))
+    pairing_reasons = _describe_pairing_reasons(wine, request)
+    if pairing_reasons:
+        lines.append(translate("fit_dish", parts=pairing_reasons))
     unmet = _list_unmet(wine, request)
     if unmet:
         unmet_parts = ", ".join(unmet)
@@ -74,21 +78,13 @@ def _describe_met(wine: Wine, request: Request) -> str:
     return _join_parts(parts)
 
 
-def _explain_pairing(wine: Wine, request: Request) -> str:
+def _describe_pairing_reasons(wine: Wine, request: Request) -> str:
     """Return what of a wine suits the dishes of a wish, or "" if nothing is known to.
 
     What was asked for anyway is left out.
     """
     reasons = _find_pairing_reasons(wine, request)
-    described_reasons = describe_filters(Request(filters=reasons))
-    foods = find_suitable_foods(wine, request.dishes)
-    if foods:
-        line = _join_parts([name_foods(foods), described_reasons])
-        return capitalise(line)
-    if not described_reasons:
-        return ""
-    dishes = ", ".join(request.dishes)
-    return translate("fit_dish", dishes=dishes, parts=described_reasons)
+    return describe_filters(Request(filters=reasons))
 
 
 def _find_pairing_reasons(wine: Wine, request: Request) -> dict[str, tuple[str, ...]]:
