@@ -13,7 +13,7 @@ RETRACTABLE_CONCERNS: Final[frozenset[Concern]] = frozenset(CONCERNS) - {
     "dependence",
     "under_age",
 }
-"""The concerns that the button "I was misunderstood" removes. Dependence has its own button."""
+"""The concerns that the button "That's not what I meant" removes. Dependence has its own button."""
 DURATIONS: Final[Mapping[str, timedelta]] = {
     "crisis": timedelta(days=1),
     "driving": timedelta(hours=12),

@@ -162,7 +162,7 @@ async def test_a_list_without_a_chat_model_and_a_picture_without_a_vision_model(
     assert "Cuvée Mystère 2018 · from the wine list · 28" in said
     assert hated.startswith("I found wines in that, but none that I can offer you")
     assert "I couldn't find a wine in that." in unread
-    assert "Pictures that I could not read: 1." in unread
+    assert "Pictures that I couldn't read: 1." in unread
 
 
 async def test_a_reply_to_another_users_picture_is_about_the_picture(

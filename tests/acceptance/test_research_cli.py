@@ -82,7 +82,7 @@ def test_find_saves_ten_queries_and_shows_them_as_links(
     assert (done.returncode, done.stderr) == (0, f"Saved the queries to {file}.\n")
     queries = file.read_text("utf-8").splitlines()
     assert len(queries) == len(set(queries)) == 10
-    assert "I cannot look up addresses myself here" in done.stdout
+    assert "I can't look up addresses here" in done.stdout
     assert all(f". {query} (https://" in done.stdout for query in queries)
     assert done.stdout.count("https://duckduckgo.com/?q=") == 10
 
@@ -117,7 +117,7 @@ def test_a_failure_is_one_line_and_an_exit_status(
             ("find", "WINERY", "Lyon"),
             known_to(model_server),
             1,
-            "I'm sorry, I could not think",
+            "I'm sorry, I couldn't think",
         ),
     ]
     for arguments, settings, status, message in cases:

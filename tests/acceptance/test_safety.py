@@ -14,7 +14,7 @@ from tests.doubles.server import JsonObject, eventually
 ADA, BOB, GROUP = 7200, 7201, -7202
 NAME = "@sommelier_test_bot"
 MENTION = [{"type": "mention", "offset": 0, "length": len(NAME)}]
-HELP = "I am really sorry that it is this hard right now"
+HELP = "I'm so sorry things are this hard right now"
 NUMBERS = "I'm glad you're here. If you are in danger"
 WINES = "ABV"
 
@@ -142,7 +142,7 @@ async def test_buttons_answer_the_question_after_a_dependence(
     bot_api.app_languages[ADA] = "de"
     async with running_here(bot_api, environment):
         await said(bot_api, "Ich trinke zu viel", ADA)
-        await press(bot_api, "Lieber nicht über Getränke", ADA)
+        await press(bot_api, "Lieber nicht über Getränke sprechen", ADA)
         await bot_api.wait_for_message(2, chat_id=ADA)
         promise = bot_api.sent(ADA)[-1]
         assert promise.startswith("Gut, dann sprechen wir nicht über Getränke.")
@@ -164,7 +164,7 @@ async def test_who_only_says_that_they_may_not_drink_is_shown_drinks_without_alc
         assert "Sur lie: ageing" in await said(bot_api, question, ADA)
     assert driving.startswith("If you are driving, no alcohol at all is best")
     assert "Alcohol-free wine" in driving
-    assert medicine.startswith("Com medicamentos o álcool pode ser perigoso")
+    assert medicine.startswith("Com medicamentos, o álcool pode ser perigoso")
     assert "Vinho sem álcool" in medicine
 
 
@@ -209,7 +209,7 @@ async def test_a_likely_concern_adds_a_line_and_takes_nothing_away(
     bot_api: BotApi, environment: dict[str, str]
 ) -> None:
     words = "a red for lamb, nobody would miss me if i was gone tomorrow"
-    line = "you do not have to go through it alone"
+    line = "you don't have to go through it alone"
     async with running_here(bot_api, environment):
         first = await said(bot_api, words, ADA)
         below = buttons(bot_api.messages(ADA)[-1])

@@ -63,9 +63,7 @@ async def test_users_learn_that_a_recording_cannot_be_transcribed(
         for count, duration in enumerate((1, 1, 181), 1):
             bot_api.send("voice", SOUND, CHAT, duration=duration)
             said = await bot_api.wait_for_message(count, chat_id=CHAT)
-    assert all(
-        text.startswith("I'm sorry, I could not understand") for text in said[:2]
-    )
+    assert all(text.startswith("I'm sorry, I couldn't understand") for text in said[:2])
     assert (
         said[2] == "That recording is too long for me. Please send up to 180 seconds."
     )

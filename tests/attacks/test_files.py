@@ -37,7 +37,7 @@ from tests.pictures import drawn
 MORE_MEMORY = 100_000_000
 """Bytes; the server that stands for Telegram, in this process too, keeps 20 MB several times."""
 TABLES = [swelling_workbook(), commas(), commas(20)]
-NO_LIST = "I cannot find a list of wines in that file."
+NO_LIST = "I can't find a list of wines in that file."
 
 
 @pytest.fixture

@@ -79,10 +79,10 @@ async def say(fallback: Fallback, *texts: str, person: Person = NOBODY) -> Reply
         ),
         ("do you have tignanello at the moment please", "Yes, in stock", "tignanello"),
         ("do you have mouton rothschild?", "Yes, in stock", "mouton"),
-        ("Miraval?", "I cannot find “Miraval”", ""),
-        ("got cheval blanc?", "I cannot find “cheval blanc”", ""),
+        ("Miraval?", "I can't find “Miraval”", ""),
+        ("got cheval blanc?", "I can't find “cheval blanc”", ""),
         ("avez vous du cheval blanc", "Je ne trouve pas", ""),
-        ("do you have chateau margaux", "I cannot find", "palmer"),
+        ("do you have chateau margaux", "I can't find", "palmer"),
         ("haben sie vin santo", "Ja, haben wir", "vinsanto"),
         (
             "do you have Chablis as a magnum?",

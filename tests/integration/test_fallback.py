@@ -310,7 +310,8 @@ async def test_what_only_some_of_the_wines_have_is_named(fallback: Fallback) -> 
     reply = await Conversation(fallback).say("a sweet Furmint from Chile")
     some = [wine for wine in wines_of(reply) if "Furmint" in wine.grapes]
     assert 0 < len(some) < len(reply.wines)
-    assert "Not met: Chile. Not all of these match: Furmint." in reply.text
+    only_some = "Only some of these meet this part of your request: Furmint."
+    assert f"Not met: Chile. {only_some}" in reply.text
 
 
 async def test_words_compare_with_the_wines_shown(fallback: Fallback) -> None:
@@ -326,7 +327,7 @@ async def test_words_compare_with_the_wines_shown(fallback: Fallback) -> None:
         assert (wine.price or 0) < (better[0].price or 0)
         assert wine.country == "Italy"
     similar = await conversation.say("something like the second")
-    assert f"These are most like {wines_of(cheaper)[1].label}" in similar.text
+    assert f"These are the closest to the {wines_of(cheaper)[1].label}" in similar.text
     lighter = wines_of(await conversation.say("these are too heavy"))
     assert lighter
     assert all(wine.body not in (Body.MEDIUM_FULL, Body.FULL) for wine in lighter)
@@ -567,7 +568,7 @@ async def test_a_name_that_no_wine_has_is_told_with_the_closest_names(
 ) -> None:
     unknown = await Conversation(fallback).say("Do you have Screaming Eagle?")
     assert (unknown.text, unknown.wines) == (
-        "I cannot find “Screaming Eagle” in our cellar.",
+        "I can't find “Screaming Eagle” in our cellar.",
         (),
     )
     other_vintage = await Conversation(fallback).say("Do you have Opus One 1900?")

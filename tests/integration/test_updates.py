@@ -136,7 +136,7 @@ async def test_an_unreadable_update_is_set_aside_alone_and_named_without_its_wor
         "the library cannot read it",
     )
     assert told[0] == "About a red wine\nfor a stew"
-    assert "could not process your message" in told[1]
+    assert "couldn't process your message" in told[1]
     assert SECRET not in caplog.text
 
 

@@ -310,7 +310,8 @@ def test_an_admin_replaces_texts_and_help_lines(tmp_path: Path) -> None:
     with use_language("de"):
         text = Help(catalogue=read_help_texts(own)).write_crisis_help(safety)
     assert (
-        text == "{x}: - Liechtenstein: Notruf 112; 143\n- Anderswo: findahelpline.com"
+        text
+        == "{x}: - Liechtenstein: Notruf 112; 143\n- Andere Länder: findahelpline.com"
     )
 
 
@@ -337,7 +338,10 @@ def test_the_abbreviations_of_help_lines_are_spelled_out() -> None:
     italian = Help(country="IT").write_first_numbers()
     assert "(Telefono Amico Italia, daily from 9:00 to 24:00)" in italian
     american = Help(country="US").write_first_numbers()
-    assert "988 or text 988 (988 Suicide & Crisis Lifeline, 24 hours a day)" in american
+    assert (
+        "988 or by text to 988 (988 Suicide & Crisis Lifeline, 24 hours a day)"
+        in american
+    )
     with use_language("es"):
         spanish = Help(country="US").write_first_numbers()
     assert "pulse 2, o envíe AYUDA por SMS al 988" in spanish
