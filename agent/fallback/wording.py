@@ -316,7 +316,7 @@ def _name_style(wine: Wine) -> str:
 
 
 def name_foods(foods: Sequence[str]) -> str:
-    """Return which foods a wine suits, such as "goes with lamb, game · as an aperitif".
+    """Return which foods a wine suits, such as "goes with lamb, game · good as an aperitif".
 
     Only the first foods are named. Return "" if there are none.
     """
