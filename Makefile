@@ -24,7 +24,8 @@ crash-test: $(VENV)/.dev  ## kill processes, restart databases, count what is lo
 crash-test-short: $(VENV)/.dev  ## the same with fewer kills and scenarios (5 minutes)
 	@$(BIN)/python -m tests.crash --kills=12
 
-lint: $(VENV)/.dev  ## ruff, mypy --strict, import-linter
+lint: $(VENV)/.dev  ## the files of languages/, ruff, mypy --strict, import-linter
+	@$(BIN)/python -m tests.texts check
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy

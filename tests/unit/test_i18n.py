@@ -2,14 +2,11 @@
 
 import ast
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextvars import copy_context
 from pathlib import Path
-from string import Formatter
 
 import pytest
-from babel.messages.catalog import Catalog, Message
-from babel.messages.pofile import read_po
 
 from agent.i18n import (
     CATALOGUE_FILE,
@@ -21,8 +18,9 @@ from agent.i18n import (
     translate,
     translate_into,
 )
-from agent.languages import LANGUAGES_FOLDER, load_languages
+from agent.languages import LANGUAGES_FOLDER
 from agent.sommelier.wine import wine_fields
+from tests.texts import find_faults, forms, placeholders_of, read_catalogue
 
 ROOT = LANGUAGES_FOLDER.parent
 NAME_ARGUMENT = {"translate": 0, "translate_into": 1}
@@ -60,11 +58,6 @@ COMPOSED_NAME_PREFIXES = (
 """Prefixes of names that the code composes at run time."""
 
 
-def read_catalogue(file: Path) -> Catalog:
-    with file.open("rb") as opened:
-        return read_po(opened, abort_invalid=True)
-
-
 TEMPLATE = read_catalogue(TEMPLATE_FILE)
 NAMES = {message.context: message for message in TEMPLATE if message.context}
 SOURCES = [
@@ -72,61 +65,68 @@ SOURCES = [
 ]
 
 
-def forms(strings: str | Sequence[str] | None) -> tuple[str, ...]:
-    return (strings,) if isinstance(strings, str) else tuple(strings or ())
+def test_the_files_of_the_languages_have_no_faults() -> None:
+    assert find_faults(LANGUAGES_FOLDER) == []
 
 
-def placeholders(text: str) -> set[str]:
-    """Return the names in braces; attribute access would be part of a name."""
-    parsed = list(Formatter().parse(text))
-    assert not any(spec or conversion for _, _, spec, conversion in parsed)
-    return {name for _, name, _, _ in parsed if name is not None}
+GERMAN = r"""
+msgid ""
+msgstr ""
+"Language: de\n"
+"Content-Type: text/plain; charset=utf-8\n"
+"Plural-Forms: nplurals=2; plural=(n != 1);\n"
+
+msgctxt "bottles"
+msgid "{count} bottle"
+msgid_plural "{count} bottles"
+msgstr[0] "{count} Flasche"
+msgstr[1] "Flaschen"
+
+msgctxt "yes"
+msgid "Yes"
+msgstr ""
+"""
+FUZZY = """
+#, fuzzy
+msgctxt "no"
+msgid "No"
+msgstr "Nein"
+"""
+GERMAN_TEMPLATE = f"""
+{GERMAN}
+msgctxt "maybe"
+msgid "Perhaps"
+msgstr ""
+
+msgctxt "no"
+msgid "No"
+msgstr ""
+"""
 
 
-def placeholders_of(message: Message) -> set[str]:
-    return set().union(*map(placeholders, forms(message.id)))
+def test_each_fault_of_a_file_is_said_with_its_key(tmp_path: Path) -> None:
+    folder = tmp_path / "de"
+    folder.mkdir()
+    words = folder / "words.toml"
+    template = tmp_path / TEMPLATE_FILE.name
+    catalogue = folder / CATALOGUE_FILE
+    (folder / "language.toml").write_text("")
+    template.write_text(GERMAN_TEMPLATE, "utf-8")
+    words.write_text('[colours]\nred = """\nrot"""\nred = """\nroter"""\n')
+    catalogue.write_text(f"{GERMAN}\n{FUZZY}\n{FUZZY}", "utf-8")
 
+    doubled = find_faults(tmp_path)
+    assert doubled[0].startswith(f"{words}:4: red =")
+    assert doubled[1:] == [f"{catalogue}: no is there twice"]
 
-@pytest.mark.parametrize("language", languages()[1:])
-def test_a_catalogue_is_complete_or_says_that_it_is_not(language: str) -> None:
-    translated = read_catalogue(LANGUAGES_FOLDER / language / CATALOGUE_FILE)
-    by_name = {message.context: message for message in translated if message.context}
-    is_partial = load_languages()[language].has_partial_catalogue
-    assert by_name.keys() <= NAMES.keys(), "run `make texts`"
-    assert is_partial or by_name.keys() == NAMES.keys(), "run `make texts`"
-    for name, message in by_name.items():
-        assert message.id == NAMES[name].id, (
-            f"the English of {name} changed: run `make texts`"
-        )
-        assert not message.fuzzy, f"{name} is marked as fuzzy"
-        is_translated = all(form.strip() for form in forms(message.string))
-        assert is_translated or is_partial, f"{name} is not translated"
-        if not is_translated:
-            continue
-        for form in forms(message.string):
-            assert placeholders(form) == placeholders_of(message), f"{name}: {form}"
-        count = translated.num_plurals if message.pluralizable else 1
-        assert len(forms(message.string)) == count
-
-
-@pytest.mark.parametrize(
-    "file", sorted(LANGUAGES_FOLDER.glob("*/messages_*.po")), ids=str
-)
-def test_a_catalogue_of_a_country_has_sentences_of_its_language(file: Path) -> None:
-    general = read_catalogue(file.with_name(CATALOGUE_FILE))
-    by_name = {message.context: message for message in general if message.context}
-    for message in read_catalogue(file):
-        if not message.context:
-            continue
-        name = str(message.context)
-        assert message.id == NAMES[name].id, (
-            f"the English of {name} changed: translate it anew"
-        )
-        assert message.string != by_name[name].string, (
-            f"{name} does not differ: leave it out"
-        )
-        for form in forms(message.string):
-            assert placeholders(form) == placeholders_of(message), f"{name}: {form}"
+    words.write_text("")
+    catalogue.write_text(f"{GERMAN}\n{FUZZY}", "utf-8")
+    assert find_faults(tmp_path) == [
+        f"{catalogue}: yes is not translated",
+        f"{catalogue}: maybe is missing: run `make texts`",
+        f"{catalogue}: bottles must have count: Flaschen",
+        f"{catalogue}: no is marked as fuzzy: read and translate it",
+    ]
 
 
 def test_a_country_has_its_words_and_otherwise_those_of_its_language() -> None:
