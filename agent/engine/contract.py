@@ -43,6 +43,22 @@ class Source(Protocol):
         """Return the addresses that may be links in an answer."""
 
 
+class SourceWithoutFacts:
+    """A source that a check reads, and whose words and links no answer may repeat."""
+
+    __slots__ = ()
+
+    @property
+    def source_text(self) -> str:
+        """Return no text."""
+        return ""
+
+    @property
+    def links(self) -> Sequence[str]:
+        """Return no addresses."""
+        return ()
+
+
 def texts_of(sources: Iterable[Source]) -> list[str]:
     """Return the texts of the sources."""
     return [source.source_text for source in sources]

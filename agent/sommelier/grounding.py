@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from agent.documents.citations import list_cited
 from agent.documents.passages import Chunk
-from agent.engine.contract import Evidence, texts_of
+from agent.engine.contract import Evidence, SourceWithoutFacts, texts_of
 from agent.language import split_sentences
 from agent.numerals import find_numbers
 from agent.sommelier.attachment import AnyWine
@@ -80,7 +80,7 @@ class _Selection(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class RememberedAllergies:
+class RememberedAllergies(SourceWithoutFacts):
     """The allergies of the guest: a source that grounds nothing.
 
     `notes` are what else is remembered, such as "my wife: no eggs".
@@ -88,16 +88,6 @@ class RememberedAllergies:
 
     names: Collection[str]
     notes: Sequence[str] = ()
-
-    @property
-    def source_text(self) -> str:
-        """Return nothing, for an answer repeats no words of this source."""
-        return ""
-
-    @property
-    def links(self) -> tuple[str, ...]:
-        """Return no addresses."""
-        return ()
 
 
 class FigureChecker:
