@@ -37,17 +37,34 @@ MIN_LETTERS: Final = 4
 OF_THE: Final = r"(?: (?:d\p{L}{0,3}|l[ae]s?|el|los))*"
 """The small words in the name of a street: "rue de la République"."""
 PROPER: Final = r"(?: \p{Lu}[\p{L}'’.-]*| [dl]['’]\p{L}+)"
+"""A word of the name itself: " République", " l'Église"."""
 HOUSE: Final = r"\d{1,3}(?:[^\p{L}\d]|\z)"
 """The number of a house, which is no vintage: "Rue de Chaux 2019" is a wine."""
-STREET: Final = pattern(
-    r"(?i:rua|rue|via|viale|corso|calle|avenida|avenue|boulevard|piazza|plaza|praça|largo)"
-    rf"{OF_THE}{PROPER}{{1,4}},? {HOUSE}"
-    rf"|\d{{1,3}}(?: ?bis)?,? (?:rue|avenue|boulevard|quai|cours|impasse){OF_THE}{PROPER}"
-    r"|\d{1,3},? (?:\p{Lu}\p{L}+ ){1,3}(?:Street|Road|Lane|Avenue|Square|Row)"
-    r"|(?:in|on|at) (?:\p{Lu}\p{L}+ ){1,2}(?:Street|Lane|Avenue)"
-    rf"|\p{{Lu}}[\p{{L}}-]*(?:straße|strasse|gasse|allee|straat|laan|plein|gracht|gatan) {HOUSE}"
+ROMANCE_STREETS: Final = (
+    "(?i:rua|rue|via|viale|corso|calle|avenida|avenue|boulevard"
+    "|piazza|plaza|praça|largo)"
 )
-"""A street with the number of a house: "Rua das Flores, 27", "14 rue de Lyon", "Kirchgasse 5"."""
+FRENCH_STREETS: Final = "(?:rue|avenue|boulevard|quai|cours|impasse)"
+ENGLISH_STREETS: Final = "(?:Street|Road|Lane|Avenue|Square|Row)"
+ENGLISH_STREETS_WITHOUT_HOUSE: Final = "(?:Street|Lane|Avenue)"
+GERMANIC_STREETS: Final = (
+    "(?:straße|strasse|gasse|allee|straat|laan|plein|gracht|gatan)"
+)
+CAPITALISED: Final = r"\p{Lu}\p{L}+ "
+ADDRESS_FORMS: Final = (
+    # "Rua das Flores, 27"
+    rf"{ROMANCE_STREETS}{OF_THE}{PROPER}{{1,4}},? {HOUSE}",
+    # "14 bis, rue de Lyon"
+    rf"\d{{1,3}}(?: ?bis)?,? {FRENCH_STREETS}{OF_THE}{PROPER}",
+    # "12 King William Street"
+    rf"\d{{1,3}},? (?:{CAPITALISED}){{1,3}}{ENGLISH_STREETS}",
+    # "in Church Lane"
+    rf"(?:in|on|at) (?:{CAPITALISED}){{1,2}}{ENGLISH_STREETS_WITHOUT_HOUSE}",
+    # "Kirchgasse 5"
+    rf"\p{{Lu}}[\p{{L}}-]*{GERMANIC_STREETS} {HOUSE}",
+)
+"""The forms in which languages write a street, most of them with the number of a house."""
+STREET: Final = pattern("|".join(ADDRESS_FORMS))
 
 
 def find_unfounded_streets(sentence: str, grounds: Grounds) -> Iterator[Claim]:
