@@ -29,6 +29,7 @@ from agent.engine.messages import ResponseMode
 from agent.engine.run import Limits, Price
 from agent.servers import OPENAI_URL
 from agent.text import pattern
+from bot.telegram_accounts import SHARED_ACCOUNTS
 
 LIMITS: Final = Limits()
 MODEL_SIZE: Final = pattern(
@@ -44,10 +45,6 @@ USER_INFO: Final = pattern(r"://[^/?#\s]*@")
 """The user and the password in an address: "://ada:pw@" in "https://ada:pw@host/path"."""
 PORT_AND_PATH: Final = pattern(r"(:\d+)?([/?#].*)?\z")
 """What follows the host in an address: ":8080/path"."""
-SHARED_ACCOUNTS: Final = frozenset(
-    {777000, 1087968824, 136817688, 1271266957, 489000, 5434988373}
-)
-"""Telegram's accounts that write for others: anonymous admins, channels, service messages …"""
 
 
 class SettingsError(ValueError):

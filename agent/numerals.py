@@ -31,6 +31,11 @@ YEARS: Final = range(1900, 2101)
 """The numbers that are read as years, such as vintages, where nothing says otherwise."""
 
 
+def is_year(word: str) -> bool:
+    """Return whether a word is a number that is read as a year."""
+    return word.isdecimal() and int(word) in YEARS
+
+
 def parse_number(number: str) -> float:
     """Return the value of digits such as `1.5`, `1,5` or `1'500,00`.
 

@@ -4,8 +4,8 @@ from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
 from typing import Any, Final, Literal, NamedTuple
 
-from agent.numerals import YEARS
-from agent.sommelier.offers import Offer
+from agent.numerals import is_year
+from agent.sommelier.offers import Offer, read_typed_price
 from agent.sommelier.queries import wine_from_name
 from agent.sommelier.serving import drinking_years
 from agent.sommelier.vocabulary import Currency, Style, normalize, parse_currency
@@ -30,8 +30,6 @@ _TOKEN: Final = pattern(r"[0-9]+(?:[.,][0-9]{1,2})?|[€$£]|[^\s€$£]+")
 """A number, a sign of a currency or a word: "45€" has two."""
 _TIMES: Final = pattern(r"(?is)\A([0-9]{1,3})\s?[x×]\s+(.*)\z")
 """A count and a name: "6 x Barolo"."""
-_PRICE: Final = pattern(r"\A[0-9]{1,5}(?:[.,][0-9]{1,2})?\Z")
-"""A price without its currency: "45", "12,50"."""
 
 
 def parse_cellar_item(text: str) -> CellarItem | None:
@@ -75,17 +73,10 @@ def _take_price(tokens: list[str], *, has_currency: bool) -> float | None:
     """Remove the price from the end of a line, and return it, or None if there is none."""
     if len(tokens) < 2:
         return None
-    last = tokens[-1]
-    # Without a currency, a number such as "2016" is the vintage.
-    is_vintage = _is_year(last) and not has_currency
-    if is_vintage or not _PRICE.search(last):
-        return None
-    del tokens[-1]
-    return float(last.replace(",", "."))
-
-
-def _is_year(token: str) -> bool:
-    return token.isdecimal() and int(token) in YEARS
+    price = read_typed_price(tokens[-1], has_currency=has_currency)
+    if price is not None:
+        del tokens[-1]
+    return price
 
 
 def to_cellar_item(wine: Wine, count: int, **facts: Any) -> CellarItem:
@@ -125,7 +116,7 @@ def guess_wine(
     years = []
     other_words = []
     for word in name.split():
-        if _is_year(word):
+        if is_year(word):
             years.append(int(word))
         else:
             other_words.append(word)

@@ -17,7 +17,7 @@ from agent.cellar.items import (
     to_wine,
 )
 from agent.language import all_common_words
-from agent.numerals import YEARS
+from agent.numerals import is_year
 from agent.query_reading.language_words import load_grammar
 from agent.query_reading.tokens import strip_plural
 from agent.sommelier.wine import CELLAR_PREFIX, Wine
@@ -138,7 +138,7 @@ class _WrittenName:
     def parse(cls, text: str) -> "_WrittenName":
         years = set()
         for word in split_words(text):
-            if _is_year(word):
+            if is_year(word):
                 years.add(int(word))
         return cls(list_identifying_words(text), frozenset(years))
 
@@ -185,13 +185,9 @@ def list_identifying_words(text: str) -> frozenset[str]:
     words = set()
     for word in split_words(text):
         singular = strip_plural(word)
-        if len(singular) >= MIN_WORD_CHARS and not _is_year(word):
+        if len(singular) >= MIN_WORD_CHARS and not is_year(word):
             words.add(singular)
     return frozenset(words - _load_ignored_words())
-
-
-def _is_year(word: str) -> bool:
-    return word.isascii() and word.isdecimal() and int(word) in YEARS
 
 
 @cache

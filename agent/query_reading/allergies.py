@@ -11,7 +11,12 @@ from typing import Final
 
 from agent.query_reading.exclusions import CLAUSE_ENDS
 from agent.query_reading.language_words import load_grammar
-from agent.query_reading.phrases import Phrase, phrases_in, stems_between
+from agent.query_reading.phrases import (
+    MAX_DISTANCE,
+    Phrase,
+    phrases_in,
+    stems_between,
+)
 from agent.query_reading.tokens import Token
 
 LISTING_MARKS: Final = CLAUSE_ENDS | frozenset(":-")
@@ -26,8 +31,6 @@ WINE_FIELDS: Final = frozenset(
     }
 )
 """The fields of phrases that describe a wine. Such a phrase ends a list of allergens."""
-MAX_DISTANCE: Final = 5
-"""The most tokens between an allergy word and an allergen, or between two allergens."""
 
 
 @dataclass(frozen=True, slots=True)

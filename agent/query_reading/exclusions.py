@@ -6,7 +6,12 @@ from itertools import pairwise
 from typing import Final
 
 from agent.query_reading.language_words import load_grammar
-from agent.query_reading.phrases import Phrase, phrases_in, stems_between
+from agent.query_reading.phrases import (
+    MAX_DISTANCE,
+    Phrase,
+    phrases_in,
+    stems_between,
+)
 from agent.query_reading.tokens import Token
 
 EXCLUDABLE_FIELDS: Final = frozenset(
@@ -34,8 +39,6 @@ ADJECTIVE: Final = "text"
 """The field of adjectives of tasting notes."""
 NOUN_FIELDS: Final = frozenset({"colour", "styles", "grapes", "regions", "countries"})
 """The fields of phrases that name a kind of wine, which an adjective may describe."""
-MAX_DISTANCE: Final = 5
-"""The maximum number of tokens between a negation and what it excludes."""
 CLAUSE_ENDS: Final = frozenset(".;!?\n()")
 
 

@@ -62,6 +62,8 @@ MIN_SCORE_RATIO: Final = 1.5
 """A detected language must beat the user's language, or all others, by this factor."""
 MIN_SCORE_ALONE: Final = 1.5
 """The minimum score if the user's language is unknown: one word is not enough."""
+MAX_DISTANCE: Final = 5
+"""The most tokens between a word such as "without" or "allergy" and a phrase that belongs to it."""
 CACHED_LANGUAGES: Final = 256
 
 

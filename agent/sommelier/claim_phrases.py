@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
+from agent.documents.shop import ANY_ENDING
 from agent.i18n import current_language
 from agent.languages import Claims, load_languages
 from agent.query_reading.phrases import detect_language
@@ -16,7 +17,6 @@ from agent.query_reading.tables import load_rows
 from agent.sommelier.vocabulary import Allergen
 from agent.text import Match, Pattern, fold, pattern, split_words
 
-ANY_ENDING: Final = "*"
 GAP: Final = "..."
 FEW_WORDS: Final = r"(?: \w+){0,5}?"
 """The pattern of what `GAP` stands for."""

@@ -5,6 +5,7 @@ from typing import Annotated, Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from agent.numerals import is_year
 from agent.sommelier.vocabulary import (
     Currency,
     OfferKind,
@@ -12,9 +13,12 @@ from agent.sommelier.vocabulary import (
     to_euros,
 )
 from agent.sommelier.wine_field import WineField
+from agent.text import pattern
 
 OFFER_FACTS: Final = ("price", "currency", "in_stock")
 """The facts of an offer that may be given for the wine itself, if it has a single offer."""
+PRICE: Final = pattern(r"[0-9]{1,6}(?:[.,][0-9]{1,2})?")
+"""A price without its currency: "45", "12,50"."""
 
 
 class Offer(BaseModel):
@@ -81,6 +85,18 @@ class Offer(BaseModel):
         if self.price is None:
             return None
         return to_euros(self.price, self.currency)
+
+
+def read_typed_price(word: str, *, has_currency: bool) -> float | None:
+    """Return the price that somebody typed behind the name of a wine, or None.
+
+    Without a currency beside it, a number such as "2016" is the vintage.
+    """
+    if not PRICE.fullmatch(word):
+        return None
+    if is_year(word) and not has_currency:
+        return None
+    return float(word.replace(",", "."))
 
 
 def sort_offers(offers: tuple[Offer, ...]) -> tuple[Offer, ...]:

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Final
 
-from agent.engine.contract import Evidence
+from agent.engine.contract import Evidence, SourceWithoutFacts
 from agent.formatting import month_names
 from agent.i18n import current_language
 from agent.language import all_common_words, common_words
 from agent.languages import load_languages
-from agent.numerals import YEARS
+from agent.numerals import is_year
 from agent.query_reading.phrases import Phrase, detect_language, find_phrases
 from agent.query_reading.tables import ANY_LANGUAGE, load_rows
 from agent.query_reading.tokens import Token, tokenize
@@ -41,7 +41,7 @@ SENTENCE_MARKS: Final = frozenset(".:!?\n")
 
 
 @dataclass(frozen=True, slots=True)
-class KnownNames:
+class KnownNames(SourceWithoutFacts):
     """The names that an answer may use although no tool has returned them.
 
     This source supports names, and no other statement.
@@ -51,16 +51,6 @@ class KnownNames:
 
     catalogue: WineNames
     remembered: Sequence[str] = ()
-
-    @property
-    def source_text(self) -> str:
-        """Return nothing: a name states no facts."""
-        return ""
-
-    @property
-    def links(self) -> tuple[str, ...]:
-        """Return no addresses."""
-        return ()
 
 
 class NameChecker:
@@ -195,10 +185,10 @@ class _SentenceReader:
 
     def _has_vintage(self, run: range) -> bool:
         """Return whether a run has a year after its first word, or in brackets behind it."""
-        if any(_is_year(self._tokens[index]) for index in run[1:]):
+        if any(is_year(self._tokens[index].written) for index in run[1:]):
             return True
         after = self._tokens[run.stop : run.stop + 2]
-        return len(after) == 2 and after[0].written == "(" and _is_year(after[1])
+        return len(after) == 2 and after[0].written == "(" and is_year(after[1].written)
 
     def _read_name(self, run: range, *, is_estate: bool) -> _Name:
         """Return the words of a run that must be known.
@@ -230,7 +220,7 @@ class _SentenceReader:
     def _must_be_known(self, index: int) -> bool:
         """Return whether a word says which estate or wine a name means, unlike "Château"."""
         token = self._tokens[index]
-        if _is_estate(token) or _is_title(token) or _is_year(token):
+        if _is_estate(token) or _is_title(token) or is_year(token.written):
             return False
         word = self._folded(index)
         is_small = word in SMALL_WORDS or word in all_common_words()
@@ -268,10 +258,6 @@ class _SentenceReader:
 
     def _folded(self, index: int) -> str:
         return fold(self._tokens[index].written)
-
-
-def _is_year(token: Token) -> bool:
-    return token.written.isdecimal() and int(token.written) in YEARS
 
 
 def _is_estate(token: Token) -> bool:

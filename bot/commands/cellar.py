@@ -10,6 +10,7 @@ from typing import Annotated, Final
 import typer
 from rich.table import Column, Table
 
+from agent import size_limits
 from agent.cellar.imports import ImportMode, ImportPlan, make_plan
 from agent.cellar.items import find_drinking_window, select_in_stock, to_wine
 from agent.cellar.rows import count_bottles, format_size
@@ -36,7 +37,6 @@ from db.engine import Sessions
 from db.repositories.people import MemoryRepository
 from db.wines.lists.cellar import CellarFile, read_cellar
 
-MAX_FILE_BYTES: Final = 20_000_000
 READ_SECONDS: Final = 120
 """The time limit for reading a file."""
 PREVIEW_ITEMS: Final = 8
@@ -142,7 +142,7 @@ def _read(user_id: int, path: Path) -> _Import:
     """Return the bottles of a file, and those of the user. End the command if there are none."""
     settings = open_settings()
     try:
-        data = read_regular_file(path, MAX_FILE_BYTES)
+        data = read_regular_file(path, size_limits.FILE_BYTES)
         reading = parse_in_process(read_cellar, data, seconds=READ_SECONDS)
         with show_status(f"Reading {path}"):
             file = asyncio.run(reading)

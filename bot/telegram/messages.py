@@ -9,8 +9,9 @@ from telegram.ext import filters
 from agent import size_limits
 from agent.query_reading.turn_language import FORWARDED_HEADER
 from agent.text import Pattern, pattern
+from bot.telegram_accounts import SHARED_ACCOUNTS
 from bot.turn import Destination
-from bot.updates.joining import SHARED_ACCOUNTS, is_foreign
+from bot.updates.joining import is_foreign
 
 COMMAND: Final = pattern(r"\s*/\S+\s*")
 QUERY_COMMAND: Final = pattern(r"\s*/(find|quotes|cellar)\b")

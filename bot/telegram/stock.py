@@ -14,8 +14,7 @@ from telegram import Update
 from agent.formatting import format_money, format_volume
 from agent.i18n import translate
 from agent.markdown import escape
-from agent.numerals import YEARS
-from agent.sommelier.offers import Offer
+from agent.sommelier.offers import Offer, read_typed_price
 from agent.sommelier.queries import MAX_NAME_CHARS, MAX_RESULTS, WineQuery
 from agent.sommelier.wine import Wine
 from agent.text import clip, pattern
@@ -32,8 +31,6 @@ PREFIX: Final = "st:"
 
 DIGEST stands for the id of the wine, which may be too long for the data of a button.
 """
-PRICE: Final = pattern(r"\d{1,6}(?:[.,]\d{1,2})?")
-"""A price without its currency: "45", "12,50"."""
 CURRENCY_SIGN: Final = pattern(r"\p{Sc}")
 """A character of the Unicode category "symbol, currency"."""
 MAX_LABEL_CHARS: Final = 60
@@ -123,12 +120,10 @@ def _split_price(text: str) -> tuple[str, int]:
     """
     without_sign = CURRENCY_SIGN.sub(" ", text).strip()
     name, _, last_word = without_sign.rpartition(" ")
-    if not PRICE.fullmatch(last_word):
+    has_currency = CURRENCY_SIGN.search(text) is not None
+    price = read_typed_price(last_word, has_currency=has_currency)
+    if price is None:
         return text, 0
-    may_be_vintage = last_word.isdecimal() and int(last_word) in YEARS
-    if may_be_vintage and not CURRENCY_SIGN.search(text):
-        return text, 0
-    price = float(last_word.replace(",", "."))
     return name.strip(), round(price * 100)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from agent import size_limits
+from bot.telegram_accounts import SHARED_ACCOUNTS
 from db.models import UpdateRow
 from db.repositories.inbox import Payload
 
@@ -46,8 +47,6 @@ STOP_LANE: Final = "stop-"
 """The beginning of the name of a lane for /stop and the Stop button."""
 ASIDE_LANE: Final = "aside-"
 """The beginning of the name of a lane for presses and quick commands."""
-SHARED_ACCOUNTS: Final = frozenset({777000, 136817688, 1087968824})
-"""The accounts that Telegram names as the senders of posts of channels and of anonymous admins."""
 QUICK_COMMANDS: Final = frozenset({"/new", "/start", "/help", "/settings"})
 """Commands that do not wait for the answer to an earlier question."""
 

@@ -6,11 +6,8 @@ from typing import Final
 
 from agent.sommelier.queries import WineQuery
 from agent.sommelier.vocabulary import (
-    Body,
-    Level,
     NameKind,
     Style,
-    Sweetness,
     find_canonical_name,
     has_phrase,
     list_synonyms,
@@ -49,13 +46,6 @@ FIELDS_BY_FILTER: Final[Mapping[str, str]] = {
     "acidities": "acidity",
 }
 """For a filter with values, the field of a wine that must have one of these values."""
-SCALES: Final[Mapping[str, Sequence[str]]] = {
-    "sweetness": [*Sweetness],
-    "bodies": [*Body],
-    "tannins": [*Level],
-    "acidities": [*Level],
-}
-"""The filters whose values have an order."""
 
 
 def build_filters(query: WineQuery) -> Filters:

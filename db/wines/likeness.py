@@ -3,10 +3,10 @@
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from agent.query_reading.request import SCALES
 from agent.sommelier.vocabulary import find_canonical_name, normalize
 from agent.sommelier.wine import Wine
 from db.wines.entries import Entry
-from db.wines.filters import SCALES
 
 UNKNOWN_DISTANCE: Final = 0.5
 """The distance of an unknown value, halfway between 0 for equal and 1 for different."""

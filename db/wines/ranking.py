@@ -35,6 +35,7 @@ from statistics import median
 from typing import Final, NamedTuple
 
 from agent.language import stop_words
+from agent.query_reading.request import SCALES
 from agent.sommelier.queries import WineQuery
 from agent.sommelier.vocabulary import (
     Colour,
@@ -50,7 +51,7 @@ from agent.sommelier.vocabulary import (
 from agent.sommelier.wine import VEGAN_WORD, Wine
 from agent.text import split_words
 from db.wines.entries import Entry
-from db.wines.filters import FIELDS_BY_FILTER, SCALES, Filters, Predicate
+from db.wines.filters import FIELDS_BY_FILTER, Filters, Predicate
 from db.wines.likeness import distance_from
 
 Key = Callable[[Entry], float]

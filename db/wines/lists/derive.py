@@ -9,6 +9,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Final
 
+from agent.query_reading.request import STYLES_OF_ANY_COLOUR
 from agent.query_reading.tables import find_profile, load_lexicon
 from agent.query_reading.tokens import strip_plural
 from agent.sommelier.vocabulary import Style, list_known_names, list_synonyms, normalize
@@ -23,9 +24,6 @@ CACHED_TEXTS: Final = 2048
 """For how many texts the names in them are kept: many cells of a list are the same."""
 COLOURS: Final = ("rose", "red", "white", "orange")
 """The styles that are also colours. If a text names several, the first one here counts."""
-STYLES_OF_ANY_COLOUR: Final = frozenset(
-    {"sparkling", "sweet", "fortified", "alcohol_free"}
-)
 MIN_GRAPE_LETTERS: Final = 4
 """A shorter name of a grape is not used: it is often also a word of another language."""
 
