@@ -1,14 +1,14 @@
-"""Show a user their cellar: its numbers, the readiest wines, and pages of lists."""
+"""Show a user their cellar: its numbers, the wines to drink first, and pages of lists."""
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, get_args
 
 from agent.cellar.index import IndexedItem, index_cellar
 from agent.cellar.items import select_in_stock
 from agent.cellar.rows import count_bottles, format_item, format_items
-from agent.cellar.search import CellarQuery, Readiness, search_cellar
+from agent.cellar.search import CellarQuery, Readiness, list_urgent, search_cellar
 from agent.i18n import format_number, translate
 from agent.markdown import escape
 from agent.sommelier.cards import translate_place
@@ -16,7 +16,7 @@ from agent.sommelier.vocabulary import Style
 from agent.turn import CellarItem
 
 PAGE_SIZE: Final = 10
-"""The number of wines on a page, and of the readiest wines in the overview."""
+"""The number of wines on a page, and of those that the overview lists."""
 MAX_REGIONS_IN_LINE: Final = 8
 """The most regions that the overview names."""
 REGION_SIGN: Final = "="
@@ -62,7 +62,7 @@ def get_region(item: CellarItem) -> str:
 
 
 def format_overview(items: Sequence[CellarItem], year: int) -> str:
-    """Return the numbers of a cellar and its readiest wines as Markdown."""
+    """Return the numbers of a cellar and the wines to drink first as Markdown."""
     in_stock = select_in_stock(items)
     if not in_stock:
         return translate("cellar_none")
@@ -74,16 +74,28 @@ def format_overview(items: Sequence[CellarItem], year: int) -> str:
         format_regions(in_stock),
     ]
     title = translate("cellar_all", count=count)
-    parts = [title, "\n".join(lines)]
-    drinkable = []
-    for indexed in index_cellar(items, year):  # the readiest first
-        if indexed.state != "young":
-            drinkable.append(indexed.item)
-    if drinkable:
-        heading = translate("cellar_readiest")
-        readiest = drinkable[:PAGE_SIZE]
-        parts.append(format_items(readiest, year, heading))
+    known_lines = filter(None, lines)
+    parts = [title, "\n".join(known_lines), *_list_drinkable(items, year)]
     return "\n\n".join(parts)
+
+
+def _list_drinkable(items: Sequence[CellarItem], year: int) -> Iterator[str]:
+    """Yield the wines to drink first, then those whose best years are unknown.
+
+    At most `PAGE_SIZE` wines are listed in all. Those that are too young are only counted above.
+    """
+    indexed_items = index_cellar(items, year)
+    urgent = [indexed.item for indexed in list_urgent(indexed_items)]
+    urgent = urgent[:PAGE_SIZE]
+    if urgent:
+        yield format_items(urgent, year, translate("cellar_urgent"))
+    unknown = []
+    for indexed in indexed_items:
+        if indexed.state == "unknown":
+            unknown.append(indexed.item)
+    unknown = unknown[: PAGE_SIZE - len(urgent)]
+    if unknown:
+        yield format_items(unknown, year, translate("cellar_unknown"))
 
 
 def format_states(states: Mapping[str, int]) -> str:
@@ -148,10 +160,11 @@ def select_view(
 
 def format_page(
     listed: Sequence[IndexedItem],
+    view: str,
     page: int,
     year: int,
 ) -> str:
-    """Return a page of a list as Markdown, below the numbers of all its wines and bottles.
+    """Return a page of a view as Markdown, below the numbers of all its wines and bottles.
 
     `page` counts from 0.
     """
@@ -159,7 +172,7 @@ def format_page(
         return translate("cellar_no_match")
     count = sum(indexed.item.count for indexed in listed)
     bottles = count_bottles(count, len(listed))
-    lines = [translate("cellar_found", bottles=bottles)]
+    lines = [_format_heading(view, bottles)]
     start = page * PAGE_SIZE
     for indexed in listed[start : start + PAGE_SIZE]:
         line = format_item(indexed.item, year)
@@ -168,3 +181,17 @@ def format_page(
     if page_count > 1:
         lines.append(f"{page + 1}/{page_count}")
     return "\n".join(lines)
+
+
+def _format_heading(view: str, bottles: str) -> str:
+    """Return the name of a view and its number of bottles."""
+    if view in ("soon", "past"):
+        name = translate(f"cellar_{view}_button")
+    elif view in set(Style):
+        name = translate(f"style_{view}")
+    elif view.startswith(REGION_SIGN):
+        region = view.removeprefix(REGION_SIGN)
+        name = escape(translate_place(region))
+    else:
+        return translate("cellar_found", bottles=bottles)
+    return f"{name} · {bottles}"

@@ -197,7 +197,7 @@ def format_item(item: CellarItem, year: int) -> str:
         note = escape(item.note)
         parts.append(translate("memory_note", what=note))
     if item.number:
-        parts.append(f"#{item.number}")
+        parts.append(translate("cellar_number", number=str(item.number)))
     return " · ".join(parts)
 
 

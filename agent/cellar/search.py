@@ -165,6 +165,21 @@ def find_drinks(drinks: Sequence[Drink], text: str) -> list[Drink]:
     return [drink for drink in drinks if drink.key in named_keys]
 
 
+def list_urgent(items: Sequence[IndexedItem]) -> list[IndexedItem]:
+    """Return the items that are ready or late, those whose best years end first on top."""
+    urgent = []
+    for indexed in items:
+        if indexed.state in ("ready", "late"):
+            urgent.append(indexed)
+    urgent.sort(key=_get_last_year)
+    return urgent
+
+
+def _get_last_year(indexed: IndexedItem) -> int:
+    _, last = indexed.window or (0, 0)
+    return last
+
+
 def _build_filters(query: CellarQuery, pairing: Pairing) -> list[ItemFilter]:
     """Return the filters for the fields that are set in a query, the cheapest first."""
     filters: list[ItemFilter] = []

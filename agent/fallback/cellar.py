@@ -16,6 +16,7 @@ from agent.cellar.search import (
     CellarQuery,
     Readiness,
     find_drinks,
+    list_urgent,
     search_cellar,
     select_named,
 )
@@ -126,9 +127,11 @@ def find_own_bottles(request: Request, person: Person) -> OwnBottles | None:
         return None
     query = _build_query(request, asked)
     found = _search(request, query, items, person)
+    if asked.readiness == "soon":
+        found = _select_soon(found)
     if not found and not asked.is_about_own:
         return None  # the cellar was not named, so the wines of the shop are the answer
-    text = _describe(found, is_for_tonight=asked.is_for_tonight)
+    text = _describe(found, asked)
     return OwnBottles(text, found, asked.is_for_tonight)
 
 
@@ -200,8 +203,11 @@ def _build_query(request: Request, asked: AskedBottles) -> CellarQuery:
     distinct_foods = tuple(dict.fromkeys(foods))
     regions = request.values("regions") or request.values("countries")
     offer = request.filters.get("offer", "")
+    readiness = asked.readiness
+    if readiness == "soon":
+        readiness = None  # `_select_soon` compares all that were found
     return CellarQuery(
-        readiness=asked.readiness,
+        readiness=readiness,
         place=asked.place,
         styles=request.values("styles"),
         grapes=request.values("grapes"),
@@ -278,6 +284,19 @@ def _search_unknown_readiness(
     of_any_readiness = query.model_copy(update={"readiness": None})
     found = search_cellar(items, of_any_readiness, pairing)
     return [item for item in found if item.state == "unknown"]
+
+
+def _select_soon(found: Sequence[IndexedItem]) -> tuple[IndexedItem, ...]:
+    """Return the items that are late or should be drunk soon, the most urgent first.
+
+    If there are none, return all that are ready.
+    """
+    urgent = list_urgent(found)
+    due: list[IndexedItem] = []
+    for indexed in urgent:
+        if indexed.state == "late" or indexed.is_due_soon:
+            due.append(indexed)
+    return tuple(due or urgent)
 
 
 def _list_drinkable(
@@ -428,14 +447,17 @@ def _normalize_words(text: str) -> str:
     return f" {normalize(text)} "
 
 
-def _describe(found: Sequence[IndexedItem], *, is_for_tonight: bool) -> str:
+def _describe(found: Sequence[IndexedItem], asked: AskedBottles) -> str:
     """Return the answer that lists the items, or says that there are none."""
     if not found:
         return translate("cellar_no_match")
     items = [indexed.item for indexed in found]
-    if is_for_tonight:
+    if asked.is_for_tonight:
         heading = translate("cellar_tonight")
         return format_items(items[:MAX_TONIGHT], this_year(), heading)
+    if asked.readiness == "soon":
+        heading = translate("cellar_urgent")
+        return format_items(items, this_year(), heading, MAX_ROWS)
     count = sum(item.count for item in items)
     bottles = count_bottles(count, len(items))
     heading = translate("cellar_found", bottles=bottles)

@@ -99,7 +99,7 @@ def _show_named(turn: ChatTurn, bottles: Sequence[CellarItem], name: str) -> Non
 async def _show_overview(
     painter: CellarPainter, turn: ChatTurn, bottles: Sequence[CellarItem]
 ) -> None:
-    """Show the picture of a cellar, its numbers and the readiest wines."""
+    """Show the picture of a cellar, its numbers and the wines to drink first."""
     if not select_in_stock(bottles):
         turn.reply(translate("cellar_none"))
         return
@@ -156,7 +156,7 @@ async def _show_view(update: Update, turn: ChatTurn) -> None:
         turn.send(to, translate("cellar_which_region"), _region_buttons(bottles))
     else:
         items = await asyncio.to_thread(select_view, bottles, view, this_year())
-        text = format_page(items, page, this_year())
+        text = format_page(items, view, page, this_year())
         buttons = _page_buttons(view, page, len(items))
         turn.send(to, text, buttons)
 

@@ -15,12 +15,16 @@ from agent.cellar.items import (
     to_cellar_item,
     to_wine,
 )
+from agent.cellar.overview import format_overview
+from agent.cellar.rows import this_year
 from agent.engine.messages import ToolCall
 from agent.engine.run import Run
 from agent.engine.tools import Toolbox, ToolResult
+from agent.fallback.cellar import find_own_bottles
 from agent.memory.changes import add_change_notes
 from agent.memory.taste import describe_fact, parse_facts
 from agent.memory.tools import memory_tools
+from agent.query_reading.request import read_request
 from agent.sommelier.filters import may_be_shown, restrict_query
 from agent.sommelier.queries import WineQuery
 from agent.sommelier.vocabulary import Currency, Style
@@ -83,6 +87,30 @@ def test_the_drinking_window_is_usual_or_stated_by_the_user() -> None:
     )
     assert find_drinking_window(to_cellar_item(guess_wine("Barolo"), 1)) is None
     assert to_wine(CHABLIS).style is Style.WHITE
+
+
+def test_bottles_past_their_best_were_the_last_to_be_drunk_first() -> None:
+    year = this_year()
+    windows = {
+        "Long": (year - 1, year + 9),
+        "Past": (year - 9, year - 1),
+        "Due": (year - 2, year),
+        "Young": (year + 3, year + 9),
+        "Unknown": (None, None),
+    }
+    items = []
+    for name, (first, last) in windows.items():
+        item = to_cellar_item(guess_wine(name), 1)
+        items.append(replace(item, drink_from=first, drink_until=last))
+    overview = format_overview(items, year)
+    heading, *urgent = overview.split("\n\n")[2].splitlines()
+    assert heading == "Drink these first, the most urgent on top:"
+    assert [line.split("**")[1] for line in urgent] == ["Past", "Due", "Long"]
+    assert overview.endswith("Best years unknown:\n1 × **Unknown**")
+    asked = read_request("which of my bottles should I drink first?")
+    found = find_own_bottles(asked, replace(ADA, bottles=tuple(items)))
+    assert found is not None
+    assert found.text == "\n".join([heading, *urgent[:2]])
 
 
 async def called(name: str, person: Person = ADA, /, **arguments: Any) -> ToolResult:
