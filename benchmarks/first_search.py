@@ -21,7 +21,8 @@ from agent.engine.run import Run
 from agent.engine.wire import Dialect
 from agent.evals.dataset import STARTER_CONVERSATIONS, EvalCase, read_conversations
 from agent.evals.evaluators import find_broken_filters, has_filters
-from agent.sommelier.queries import Catalogue, parse_query, parse_unambiguous_query
+from agent.sommelier.building_queries import parse_query, parse_unambiguous_query
+from agent.sommelier.queries import Catalogue
 from agent.sommelier.wine import Wine
 from benchmarks.first_request import tokens
 from bot.commands.evaluate import Bench, open_bench

@@ -4,9 +4,9 @@ from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
 from typing import Any, Final, Literal, NamedTuple
 
+from agent.cellar.wine_from_name import wine_from_name
 from agent.numerals import is_year
 from agent.sommelier.offers import Offer, read_typed_price
-from agent.sommelier.queries import wine_from_name
 from agent.sommelier.serving import drinking_years
 from agent.sommelier.vocabulary import Currency, Style, normalize, parse_currency
 from agent.sommelier.wine import CELLAR_PREFIX, Wine, wine_fields

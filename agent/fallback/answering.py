@@ -36,8 +36,9 @@ from agent.fallback.serving import write_serving_advice
 from agent.fallback.wording import describe_request, describe_wine
 from agent.i18n import current_language, translate
 from agent.query_reading.request import Request
+from agent.sommelier.building_queries import is_for_documents
 from agent.sommelier.filters import get_wines
-from agent.sommelier.queries import Catalogue, is_for_documents
+from agent.sommelier.queries import Catalogue
 from agent.sommelier.rule_answer import DescribedWine, RuleAnswer
 from agent.sommelier.vocabulary import Style
 from agent.sommelier.wine import Wine

@@ -7,13 +7,9 @@ from agent.engine.run import Span
 from agent.fallback.merging import Wish
 from agent.i18n import translate
 from agent.markdown import escape
+from agent.sommelier.asked_queries import find_asked_query
 from agent.sommelier.filters import find_wines
-from agent.sommelier.queries import (
-    Catalogue,
-    WineQuery,
-    WineSearchResult,
-    find_asked_query,
-)
+from agent.sommelier.queries import Catalogue, WineQuery, WineSearchResult
 from agent.sommelier.wine import Wine
 from agent.turn import Person
 

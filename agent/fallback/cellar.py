@@ -27,8 +27,8 @@ from agent.markdown import unescape
 from agent.numerals import YEARS
 from agent.query_reading.request import Request
 from agent.query_reading.tables import load_pairings
+from agent.sommelier.building_queries import get_pairing_name
 from agent.sommelier.filters import may_be_shown
-from agent.sommelier.queries import get_pairing_name
 from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.vocabulary import Currency, normalize, to_euros
 from agent.sommelier.wine import Wine

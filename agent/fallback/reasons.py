@@ -16,9 +16,9 @@ from agent.i18n import translate
 from agent.query_reading.prices import PRICE_FIELDS
 from agent.query_reading.request import SCALES, Request
 from agent.query_reading.tables import load_pairings
+from agent.sommelier.building_queries import get_pairing_name
 from agent.sommelier.cards import format_prices
 from agent.sommelier.filters import matches
-from agent.sommelier.queries import get_pairing_name
 from agent.sommelier.vocabulary import Body, Colour, Style
 from agent.sommelier.wine import Wine
 

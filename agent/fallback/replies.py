@@ -27,13 +27,13 @@ from agent.query_reading.prices import UNKNOWN_CURRENCY
 from agent.query_reading.purchases import read_purchase
 from agent.query_reading.request import Request
 from agent.query_reading.tables import load_pairings
+from agent.sommelier.building_queries import find_only_suited_dish, get_pairing_name
 from agent.sommelier.cards import (
     asks_for_vegan,
     format_prices,
     get_shown_label,
     render_wine,
 )
-from agent.sommelier.queries import find_only_suited_dish, get_pairing_name
 from agent.sommelier.sommelier_prompts import (
     ResponseType,
     SommelierResponse,

@@ -15,13 +15,9 @@ from agent.fallback.follow_ups import FollowUp
 from agent.fallback.merging import Wish
 from agent.query_reading.request import Request
 from agent.query_reading.tables import load_pairings
+from agent.sommelier.building_queries import build_query, get_pairing_name
 from agent.sommelier.filters import find_wines, matches
-from agent.sommelier.queries import (
-    Catalogue,
-    WineQuery,
-    build_query,
-    get_pairing_name,
-)
+from agent.sommelier.queries import Catalogue, WineQuery
 from agent.sommelier.vocabulary import OAKY, Style, normalize
 from agent.sommelier.wine import Wine
 from agent.turn import Person

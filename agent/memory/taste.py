@@ -9,6 +9,7 @@ from agent.i18n import current_language, translate
 from agent.markdown import escape
 from agent.query_reading.request import read_request
 from agent.safety.state import ALLERGIES
+from agent.sommelier.building_queries import parse_query
 from agent.sommelier.filters import (
     EXCLUDABLE_FILTERS,
     Taste,
@@ -16,7 +17,7 @@ from agent.sommelier.filters import (
     parse_budget,
     parse_taste,
 )
-from agent.sommelier.queries import SOFT_FILTERS, parse_query
+from agent.sommelier.queries import SOFT_FILTERS
 from agent.sommelier.vocabulary import OAKY, Currency
 from agent.text import pattern
 from agent.turn import Fact

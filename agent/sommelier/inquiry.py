@@ -10,14 +10,11 @@ from agent.engine.messages import ToolCall
 from agent.engine.run import Run
 from agent.i18n import current_language
 from agent.query_reading.request import read_request
+from agent.sommelier.asked_queries import find_asked_query
 from agent.sommelier.attachment import READ_PICTURES, Attachment
+from agent.sommelier.building_queries import is_for_documents, parse_unambiguous_query
 from agent.sommelier.filters import get_safety_state
-from agent.sommelier.queries import (
-    Catalogue,
-    find_asked_query,
-    is_for_documents,
-    parse_unambiguous_query,
-)
+from agent.sommelier.queries import Catalogue
 from agent.turn import StoredMessage, get_person
 
 MAX_PREFETCHED_WINES: Final = 8

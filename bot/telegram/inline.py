@@ -13,9 +13,9 @@ from telegram import (
 from telegram.ext import InlineQueryHandler
 
 from agent.markdown import escape
+from agent.sommelier.building_queries import parse_query
 from agent.sommelier.cards import format_facts, get_shown_label, render_wine
 from agent.sommelier.filters import find_wines
-from agent.sommelier.queries import parse_query
 from agent.sommelier.wine import Wine
 from bot.telegram.buttons import answer_inline_query
 from bot.telegram.chat import AnyHandler, ChatTurn

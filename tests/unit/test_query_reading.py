@@ -13,7 +13,8 @@ from agent.query_reading.phrases import detect_language
 from agent.query_reading.request import SCALES, read_request
 from agent.query_reading.tables import load_dishes, load_pairings, load_profiles
 from agent.query_reading.turn_language import find_language
-from agent.sommelier.queries import WineQuery, parse_query
+from agent.sommelier.building_queries import parse_query
+from agent.sommelier.queries import WineQuery
 from agent.sommelier.vocabulary import Body, Food, Level, Style, Sweetness
 
 REQUESTS = {
