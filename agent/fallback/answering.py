@@ -94,7 +94,7 @@ class Fallback:
             if own_bottles is not None:
                 return await self._answer_from_cellar(own_bottles, wish, person, span)
         if not person.safety.forbids_alcohol:
-            advice = await write_serving_advice(request, self._catalogue, person)
+            advice = await write_serving_advice(wish, self._catalogue, person)
             if advice:
                 return _answer_about_shown(text_reply(advice), wish)
         if _may_name_wine(wish, person):

@@ -22,7 +22,7 @@ def pick_shown_wine(request: Request, shown: Sequence[Wine]) -> Wine | None:
         return None
     if request.position and not request.filters:
         return get_wine_at(shown, request.position)
-    if request.asks_to_show:
+    if request.asks_to_show or request.asks_how_to_serve:
         return _find_named(request.text, shown)
     return None
 

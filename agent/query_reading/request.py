@@ -93,7 +93,7 @@ class Request:
     is_question: bool = False
     """Whether the message asks for knowledge rather than for a wine."""
     asks_how_to_serve: bool = False
-    """Whether the message asks how warm to serve a wine, or how long an unopened one keeps."""
+    """Whether the message asks how to serve a wine, when, or how long an unopened one keeps."""
     is_about_wine: bool = False
     unread_words: tuple[str, ...] = ()
     """The words that are neither in a table nor common, and the numbers that are no prices."""
@@ -403,11 +403,12 @@ class _MessageReader:
         return not self._read_dishes()
 
     def _asks_how_to_serve(self) -> bool:
-        """Return whether the message asks how warm to serve a wine, or how long it keeps."""
+        """Return whether the message asks how to serve a wine, when, or how long it keeps."""
         if "opened" in self.roles:
             return False
         asks_how_long = self.roles.issuperset({"how_long", "keep"})
-        return asks_how_long or "temperature" in self.roles
+        asks_to_serve = not self.roles.isdisjoint({"serve", "temperature"})
+        return asks_how_long or asks_to_serve
 
     def _list_allergies(self) -> tuple[str, ...]:
         """Return what somebody is said to be allergic to."""

@@ -14,6 +14,7 @@ from agent.query_reading.names import get_grape_name
 from agent.query_reading.phrases import detect_language
 from agent.safety.state import Concern, SafetyState
 from agent.sommelier.cards import translate_country
+from agent.sommelier.serving import drinking_years
 from agent.sommelier.vocabulary import Allergen, Body, Colour, Style
 from agent.sommelier.wine import Wine
 from agent.turn import NOBODY, Fact, Person, Reply, StoredMessage
@@ -298,6 +299,18 @@ async def test_how_to_serve_a_wine_and_how_long_it_keeps(
     reply = await conversation.say(text)
     assert answer in reply.text
     assert not reply.wines
+
+
+async def test_how_to_serve_the_wines_shown_and_when(fallback: Fallback) -> None:
+    conversation = Conversation(fallback)
+    shown = wines_of(await conversation.say("a red for lamb"))
+    second = await conversation.say("and how long can I keep the second one?")
+    assert second.text.startswith(f"**{shown[1].label}**: serve it at")
+    assert str(drinking_years(shown[1])[1]) in second.text
+    all_wines = await conversation.say("how do I serve them?")
+    assert all(wine.label in all_wines.text for wine in shown)
+    champagne = await conversation.say("how cold should champagne be?")
+    assert champagne.text == "Champagne: serve it at 8 to 11 °C."
 
 
 async def test_an_open_bottle_is_a_question_for_documents(fallback: Fallback) -> None:
