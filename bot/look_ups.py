@@ -24,6 +24,7 @@ from agent.places.queries import (
     QueryGenerationFailed,
     find_category,
     get_category_name,
+    is_filler,
 )
 from agent.text import in_thread_if_long, pattern
 from agent.turn import Lack, Reply, ReplyFunction, clean_and_flag
@@ -132,12 +133,15 @@ def parse_ask(arguments: str) -> tuple[str, bool | None]:
 
 
 def parse_find(arguments: str) -> tuple[str | None, str]:
-    """Return the category and the place in a text like "wine bars in Lyon".
+    """Return the category and the place in a text like "a good wine bar in Lyon".
 
-    The category is the longest one with which the text begins, or None.
+    The category is the longest one with which the text begins, or None. Articles and words such as
+    "good" before it are skipped.
     """
     # A comma may end the category. The commas of the place are joined to their words again below.
     words = arguments.replace(",", " , ").split()
+    while words and is_filler(words[0]):
+        del words[0]
     most_words = min(len(words), MAX_CATEGORY_WORDS)
     for count in range(most_words, 0, -1):
         try:

@@ -464,6 +464,12 @@ def _list_filler_words() -> frozenset[str]:
     return frozenset(stem_words(" ".join(words)))
 
 
+def is_filler(word: str) -> bool:
+    """Return whether a word adds nothing to a query: "a", "best"."""
+    stems = stem_words(word)
+    return _list_filler_words().issuperset(stems)
+
+
 def name_place(query: str, place: str) -> str:
     """Return the words of a query. If they do not mention the place, it is added at their end."""
     words = to_plain_words(query)

@@ -16,6 +16,7 @@ def test_find_takes_a_category_and_a_place() -> None:
     assert parse_find("WINE_BAR Lyon") == ("WINE_BAR", "Lyon")
     assert parse_find("bar à vins à Lyon") == ("WINE_BAR", "Lyon")
     assert parse_find("garrafeira em Lyon") == ("WINE_SHOP", "Lyon")
+    assert parse_find("eine gute Weinbar in Lyon") == ("WINE_BAR", "Lyon")
     assert parse_find("butcher Lyon") == (None, "butcher Lyon")
 
 
