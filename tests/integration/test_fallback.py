@@ -306,7 +306,9 @@ async def test_how_to_serve_the_wines_shown_and_when(fallback: Fallback) -> None
     shown = wines_of(await conversation.say("a red for lamb"))
     second = await conversation.say("and how long can I keep the second one?")
     assert second.text.startswith(f"**{shown[1].label}**: serve it at")
-    assert str(drinking_years(shown[1])[1]) in second.text
+    years = drinking_years(shown[1])
+    assert years is not None
+    assert str(years[1]) in second.text
     all_wines = await conversation.say("how do I serve them?")
     assert all(wine.label in all_wines.text for wine in shown)
     champagne = await conversation.say("how cold should champagne be?")
