@@ -120,6 +120,8 @@ def find_own_bottles(request: Request, person: Person) -> OwnBottles | None:
     if asks_for_drunk and person.drinks:
         return _find_drunk(request, person)
     items = index_cellar(person.bottles, this_year())
+    if not items and _asks_for_own_bottles(request):
+        return OwnBottles(translate("cellar_none"))
     if not items:
         return None
     asked = _read_asked_bottles(request, items)
@@ -133,6 +135,18 @@ def find_own_bottles(request: Request, person: Person) -> OwnBottles | None:
         return None  # the cellar was not named, so the wines of the shop are the answer
     text = _describe(found, asked)
     return OwnBottles(text, found, asked.is_for_tonight)
+
+
+def _asks_for_own_bottles(request: Request) -> bool:
+    """Return whether a request can only be answered from a cellar.
+
+    "How many bottles do I have?" can. "What goes with my Barolo?" is about food, and "have I got a
+    Riesling?" may be about those of the shop.
+    """
+    if "own" not in request.cellar_words:
+        return False
+    asks_which = request.cellar_words != {"own"}
+    return asks_which or not request.describes_wine
 
 
 def _read_asked_bottles(request: Request, items: Sequence[IndexedItem]) -> AskedBottles:

@@ -315,6 +315,15 @@ async def test_how_to_serve_the_wines_shown_and_when(fallback: Fallback) -> None
     assert champagne.text == "Champagne: serve it at 8 to 11 °C."
 
 
+async def test_a_question_about_an_empty_cellar_says_so(fallback: Fallback) -> None:
+    for text in ("how many bottles do I have?", "which of my wines are ready?"):
+        reply = await Conversation(fallback).say(text)
+        assert reply.text.startswith("There is nothing in your cellar yet.")
+        assert not reply.wines
+    reply = await Conversation(fallback).say("do I have any Riesling?")
+    assert reply.wines
+
+
 async def test_an_open_bottle_is_a_question_for_documents(fallback: Fallback) -> None:
     text = "How long does an open bottle of Chianti keep?"
     reply = await Conversation(fallback).say(text)
