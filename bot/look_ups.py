@@ -103,8 +103,9 @@ def _parse_find_look_up(arguments: str, resources: Resources) -> LookUp | str:
     if category is None:
         return translate("find_usage")
     if not _has_letters_or_digits(place):
-        name = get_category_name(current_language(), category)
-        return translate("find_where", what=name)
+        what = get_category_name(current_language(), category)
+        name = get_category_label(category)
+        return translate("find_where", name=name, what=what)
     if len(place) > MAX_PLACE_CHARS:
         return translate("place_too_long")
 

@@ -151,7 +151,7 @@ async def test_invalid_look_ups_are_answered_with_one_sentence(bot: LookUpBot) -
         f"/ask {'x' * 1001}": translate("question_too_long"),
         "/quotes": translate("quotes_usage"),
         "/find": translate("find_usage"),
-        "/find wine bar": translate("find_where", what="wine bar"),
+        "/find wine bar": translate("find_where", name="Wine bar", what="wine bar"),
         f"/find wine bar {'x' * 121}": translate("place_too_long"),
         "/ask What are lees?": translate("no_documents"),
         "/quotes lees": translate("no_documents"),
