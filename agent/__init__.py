@@ -4,6 +4,7 @@ The names below are enough to use the loop in another bot. `docs/embedding.md` s
 """
 
 from agent.engine.contract import Evidence, OutputContract, Part, Show
+from agent.engine.current_draft import CurrentDraft
 from agent.engine.errors import (
     AgentError,
     DeadlinePassed,
@@ -29,7 +30,7 @@ from agent.engine.messages import (
     ToolCall,
     Written,
 )
-from agent.engine.parsing import CurrentDraft, ParseResult
+from agent.engine.parsing import ParseResult
 from agent.engine.run import Limits, Price, Prompt, PromptRef, Run, Span, Stop, Usage
 from agent.engine.tools import Tool, ToolOutput, tool
 from agent.engine.wire import Dialect

@@ -20,7 +20,7 @@ from rich.live import Live
 from rich.prompt import Confirm
 from rich.text import Text
 
-from agent.engine.parsing import CurrentDraft
+from agent.engine.current_draft import CurrentDraft
 from agent.engine.run import Run
 from agent.i18n import current_language, set_app_language, translate, use_language
 from agent.mcp import Proposal

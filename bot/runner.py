@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field, replace
 
-from agent.engine.parsing import CurrentDraft
+from agent.engine.current_draft import CurrentDraft
 from agent.engine.run import Run, Span
 from agent.i18n import current_language, is_language_chosen, set_language, translate
 from agent.memory.changes import add_change_notes

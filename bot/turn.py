@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Literal
 
-from agent.engine.parsing import CurrentDraft
+from agent.engine.current_draft import CurrentDraft
 from agent.engine.run import (
     NOTHING_BILLED,
     BilledUsage,

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Generic, TypeVar
 
 from agent.engine.contract import Evidence, OutputContract, Source
+from agent.engine.current_draft import CurrentDraft
 from agent.engine.errors import (
     LimitReached,
     ModelError,
@@ -23,14 +24,12 @@ from agent.engine.messages import (
 from agent.engine.models import ModelChain
 from agent.engine.parsing import (
     TERMINAL,
-    CurrentDraft,
     ParseResult,
-    find_tool_calls,
     find_valid_part,
     parse_final_response,
     parse_written,
-    strip_thoughts,
 )
+from agent.engine.response_text import find_tool_calls, strip_thoughts
 from agent.engine.run import Run, Span, Usage
 from agent.engine.tools import Tool, Toolbox
 

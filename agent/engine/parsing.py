@@ -1,25 +1,19 @@
 """Parse a model's response, finished or still being written. No response raises an exception.
 
-Strict JSON is tried first. Then the notation is repaired: fences and prose around the JSON, line
-breaks within strings, trailing commas, quotes and comments (JSON5). The values themselves are never
-changed, and a response that was cut off is not completed. The value must match its schema and obey
-the contract's rules. A mere tool call or placeholder is never an answer.
+The value that a response has must match its schema and obey the contract's rules. A mere tool call
+or placeholder is never an answer, and a response that was cut off is not completed.
 
 A draft holds only complete sentences and values of an unfinished response. The contract leaves
 ungrounded text out of it.
 """
 
-import asyncio
 import inspect
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import zip_longest
-from typing import Any, Final, Generic, NamedTuple, TypeVar
+from typing import Final, Generic, NamedTuple, TypeVar
 
-import pyjson5
 from pydantic import ValidationError
-from pydantic_core import from_json
 
 from agent import size_limits
 from agent.engine.contract import Evidence, OutputContract, Show, leaves
@@ -30,10 +24,17 @@ from agent.engine.errors import (
     describe_validation_error,
     log_failure,
 )
-from agent.engine.messages import LLMResponse, ToolCall, Written
-from agent.language import find_last_sentence_end
+from agent.engine.messages import LLMResponse, Written
+from agent.engine.response_text import (
+    CALL_MARK,
+    complete_sentences,
+    find_tool_calls,
+    parse_unfinished,
+    read_json,
+    strip_thoughts,
+)
 from agent.markdown import strip_invisible
-from agent.text import MAX_INLINE_CHARS, clip, in_thread_if_long, pattern
+from agent.text import MAX_INLINE_CHARS, clip, in_thread_if_long
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -85,34 +86,6 @@ CALL_AS_TEXT: Final = Failure(
     "or answer with what is known",
 )
 NO_TEXT: Final = "the answer has no text"
-
-MAX_JSON_ERROR_CHARS: Final = 80
-"""The longest message of the JSON parser that a model is shown."""
-
-TAG: Final = r"(?:think(?:ing)?|thought|reasoning)"
-TAGGED_THOUGHT: Final = rf"<{TAG}>.*?(?:</{TAG}>|\Z)"
-BRACKETED_THOUGHT: Final = r"\[THINK\].*?(?:\[/THINK\]|\Z)"
-THOUGHTS: Final = pattern(
-    rf"(?is)\A(?:\s*(?:{TAGGED_THOUGHT}|{BRACKETED_THOUGHT}))+"
-    rf"|\A\s*(?:[^\s{{\[].*?)?</{TAG}>"  # the opening tag may be missing, but not before JSON
-    r"|\A.*<\|channel\|>final[^<]*<\|message\|>"
-)
-"""The reasoning before an answer.
-
-It is `<think>…</think>`, `[THINK]…[/THINK]`, or all that precedes `<|channel|>final<|message|>`.
-If the closing tag is missing, all of the text is reasoning.
-"""
-CONTROL_CHARACTER: Final = pattern(r"[\x00-\x1f]")
-"""What JSON does not allow within strings, such as a line break."""
-CALL_MARK: Final = pattern(
-    r"<\|?tool_call|<｜tool|<tool_use|\[TOOL_CALLS\]|<function(?:[=_ ]|call)|<\|python_tag\|>"
-    r"|<invoke[\s>]|```tool_code|to=functions\."
-)
-"""The beginnings of tool calls that models write as text."""
-CALL_TAGS: Final = pattern(
-    r"</?tool_call>|<\|python_tag\|>|\[TOOL_CALLS\]|```(?:json)?"
-)
-"""Marks around a call that is written as JSON."""
 
 
 @dataclass(frozen=True)
@@ -269,101 +242,6 @@ def _read_value(text: str, contract: OutputContract[T]) -> object:
         return value
 
 
-def strip_thoughts(text: str) -> str:
-    """Return a response without the reasoning that precedes the answer."""
-    thoughts = THOUGHTS.match(text)
-    if thoughts:
-        text = text[thoughts.end() :]
-    return text.strip()
-
-
-def read_json(
-    text: str,
-    opening: str = "{",
-    closing: str = "}",
-) -> object:
-    """Return the only JSON value of a text: the whole text, or the part that brackets enclose.
-
-    Raises:
-        ValueError: there is no value, or more than one. The message does not have the text.
-    """
-    begin = text.find(opening)
-    end = text.rfind(closing) + 1
-    has_brackets = begin >= 0
-    json_text = text
-    if has_brackets:
-        json_text = text[begin:end]
-    try:
-        # Line breaks within strings are accepted.
-        return json.loads(json_text, strict=False)
-    except (ValueError, RecursionError) as error:
-        if not has_brackets:
-            raise ValueError("the response holds no JSON") from None
-        problem = clip(str(error), MAX_JSON_ERROR_CHARS)
-    try:
-        return pyjson5.loads(json_text)
-    except (ValueError, RecursionError, pyjson5.Json5Exception):
-        message = f"the response is not one valid JSON value ({problem})"
-        raise ValueError(message) from None
-
-
-def find_tool_calls(text: str, tool_names: Collection[str]) -> tuple[ToolCall, ...]:
-    """Return the tool calls of which a text consists, or none if it has anything else.
-
-    If a server's template does not parse the calls of its model, the server sends them as text.
-    """
-    names_a_tool = any(name in text for name in tool_names)
-    if not names_a_tool:  # parsing takes long
-        return ()
-    values = _read_json_values(strip_thoughts(text))
-    calls: list[ToolCall] = []
-    for value in values[: size_limits.TOOL_CALLS]:
-        call = _read_call(value, tool_names)
-        if call is None:
-            return ()
-        calls.append(call)
-    return tuple(calls)
-
-
-def _read_json_values(text: str) -> list[object]:
-    """Return the JSON values of a text, or none if it has any text besides them and `CALL_TAGS`."""
-    values: list[object] = []
-    for part in CALL_TAGS.split(text):
-        if not part.strip():
-            continue
-        try:
-            value = json.loads(part)
-        except (ValueError, RecursionError):
-            return []
-        if isinstance(value, list):
-            values += value
-        else:
-            values.append(value)
-    return values
-
-
-def _read_call(value: object, tool_names: Collection[str]) -> ToolCall | None:
-    """Return the call that a JSON value means, or None if it means none.
-
-    Examples: `{"name": "find_wines", "arguments": {"colour": "red"}}`, or this object as the
-    "function" of another.
-    """
-    if not isinstance(value, Mapping):
-        return None
-    function = value.get("function")
-    if isinstance(function, Mapping):
-        value = function
-    name = value.get("name")
-    arguments = value.get("arguments", value.get("parameters"))
-    if not isinstance(name, str) or name not in tool_names:
-        return None
-    if arguments is None:
-        return None
-    if not isinstance(arguments, str):
-        arguments = json.dumps(arguments)
-    return ToolCall("", name, arguments)
-
-
 def _find_placeholder(value: object) -> str | None:
     """Return the first placeholder of an answer, or None if it has none or also a sentence."""
     placeholder = None
@@ -483,64 +361,6 @@ def _failed_result(failure: Failure, answer: T | None = None) -> ParseResult[T]:
     )
 
 
-class CurrentDraft:
-    """The part of an answer that a user may see while it forms, in Markdown.
-
-    The turn keeps it up to date. Whoever shows it asks for its `text()`, or for its `changes`.
-    `describe_call` gets the `progress_name` of a tool, or "" if the tool has none, and returns the
-    text that is shown while the tool runs.
-    """
-
-    def __init__(self, describe_call: Callable[[str], str] = str) -> None:
-        self._describe_call = describe_call
-        self._notice = ""
-        self._answer: tuple[Written, OutputContract[Any], Evidence] | None = None
-
-    def show(self, notice: str) -> None:
-        """Show a text until the next answer begins."""
-        self._notice = notice
-        self._answer = None
-
-    def show_call(self, progress_name: str) -> None:
-        """Show that a tool runs."""
-        self.show(self._describe_call(progress_name))
-
-    def follow(
-        self,
-        written: Written,
-        contract: OutputContract[T],
-        evidence: Evidence,
-    ) -> None:
-        """Show the valid part of the response in `written` as soon as its text begins."""
-        self._answer = (written, contract, evidence)
-
-    def text(self) -> str:
-        """Return the current text, or "" if there is nothing to show."""
-        if self._answer is None:
-            return self._notice
-        written, contract, evidence = self._answer
-        if not written.text:
-            return self._notice
-        return parse_written(written, contract, evidence).text
-
-    async def changes(
-        self, until: asyncio.Future[Any], seconds: float
-    ) -> AsyncIterator[str]:
-        """Yield the text whenever it has changed, until the future `until` is done.
-
-        The text is compared every `seconds`.
-        """
-        shown = ""
-        while not until.done():
-            await asyncio.wait([until], timeout=seconds)
-            if until.done():
-                return
-            text = self.text()
-            if text and text != shown:
-                shown = text
-                yield text
-
-
 def parse_written(
     written: Written,
     contract: OutputContract[T],
@@ -566,20 +386,13 @@ def parse_draft(
         if contract.read_unfinished is not None:
             draft = _draft_answer(text, contract, evidence)
         elif contract.is_drafted:
-            sentences = _complete_sentences(text)
+            sentences = complete_sentences(text)
             draft = ParseResult(strip_invisible(sentences))
     except Exception as error:
         log_failure("a draft could not be made", error)
     if not draft.text.strip():
         return ParseResult("")
     return draft
-
-
-def _complete_sentences(text: str) -> str:
-    """Return an unfinished text up to the end of its last complete sentence."""
-    # A mark at the very end may not be the end of a sentence: "3." may become "3.5".
-    last = len(text) - 1
-    return text[: find_last_sentence_end(text, last)]
 
 
 def _draft_answer(
@@ -601,43 +414,3 @@ def _draft_answer(
     ids = contract.ids(part.answer)
     result = ParseResult(strip_invisible(rendered), ids, answer=part.answer)
     return _with_cuts(result, part.cuts)
-
-
-def parse_unfinished(text: str) -> dict[str, Any] | None:
-    """Return the part of a JSON object that will not change while the rest is written.
-
-    A string that has not ended is cut after its last complete sentence. Return None if no object
-    has begun.
-    """
-    begin = text.find("{")
-    if begin < 0:
-        return None
-    json_text = CONTROL_CHARACTER.sub(" ", text[begin:])
-    try:
-        with_open_strings = from_json(json_text, allow_partial="trailing-strings")
-        without_open_strings = from_json(json_text, allow_partial=True)
-    except (ValueError, RecursionError):
-        return None
-    value: dict[str, Any] = _cut_open_strings(with_open_strings, without_open_strings)
-    return value
-
-
-def _cut_open_strings(value: Any, without_open: Any) -> Any:
-    """Return `value` with its open strings cut after their last complete sentence.
-
-    `without_open` is the same value without its open strings.
-    """
-    if isinstance(value, str) and value != without_open:
-        return _complete_sentences(value)
-    if isinstance(value, dict):
-        closed_items = without_open or {}
-        cut_items: dict[str, Any] = {}
-        for key, item in value.items():
-            cut_items[key] = _cut_open_strings(item, closed_items.get(key))
-        return cut_items
-    if isinstance(value, list):
-        pairs = zip_longest(value, without_open or [])
-        return [_cut_open_strings(item, closed_item) for item, closed_item in pairs]
-    if without_open is None:
-        return None  # a number at the very end may still grow
-    return value

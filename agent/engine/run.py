@@ -9,9 +9,9 @@ from typing import Any, ClassVar, Final, Generic, Literal, Self, TypedDict, Unpa
 from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import TypeVar  # with a default, which typing has from 3.13 on
 
+from agent.engine.current_draft import CurrentDraft
 from agent.engine.errors import Stopped
 from agent.engine.messages import LLM, Message, TokenUsage
-from agent.engine.parsing import CurrentDraft
 
 D = TypeVar("D", default=Any)
 

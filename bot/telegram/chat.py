@@ -20,7 +20,7 @@ from telegram.ext import (
 )
 from telegram.ext.filters import BaseFilter
 
-from agent.engine.parsing import CurrentDraft
+from agent.engine.current_draft import CurrentDraft
 from agent.engine.run import Run
 from agent.i18n import (
     app_language,

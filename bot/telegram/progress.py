@@ -20,7 +20,7 @@ from typing import Final
 from telegram.constants import ChatAction
 from telegram.error import RetryAfter, TelegramError
 
-from agent.engine.parsing import CurrentDraft
+from agent.engine.current_draft import CurrentDraft
 from agent.turn import describe_progress
 from bot.telegram.connection import AnyBot
 from bot.telegram.rate_limit import Priority, retry_seconds

@@ -2,9 +2,9 @@
 
 import pytest
 
+from agent.engine.current_draft import CurrentDraft
 from agent.engine.llm import LLMService
 from agent.engine.loop import AgenticResponse, generate_agentic_response
-from agent.engine.parsing import CurrentDraft
 from agent.engine.run import Limits, Run
 from agent.sommelier.answer import SOMMELIER
 from agent.sommelier.sommelier_prompts import SommelierResponse

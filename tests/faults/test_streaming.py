@@ -9,9 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.engine.contract import Evidence
+from agent.engine.current_draft import CurrentDraft
 from agent.engine.llm import LLMService
 from agent.engine.loop import AgenticResponse, generate_agentic_response
-from agent.engine.parsing import CurrentDraft, parse_draft, parse_unfinished
+from agent.engine.parsing import parse_draft
+from agent.engine.response_text import parse_unfinished
 from agent.engine.run import Limits, Run, Stop
 from agent.sommelier.answer import SOMMELIER
 from agent.sommelier.sommelier_prompts import SommelierResponse

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from agent.documents.passages import retrieve
+from agent.engine.current_draft import CurrentDraft
 from agent.engine.errors import ToolError
 from agent.engine.llm import LLMService
 from agent.engine.messages import ToolCall
-from agent.engine.parsing import CurrentDraft
 from agent.engine.run import Limits, Run
 from agent.engine.tools import Toolbox
 from agent.engine.wire import Dialect
