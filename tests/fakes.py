@@ -93,6 +93,7 @@ class FakeCatalogue:
             and (not query.alcohol_free or wine.style == Style.ALCOHOL_FREE)
             and (not query.foods or bool(set(wine.foods) & set(query.foods)))
             and (query.max_price is None or (wine.price or 0) <= query.max_price)
+            and (query.below is None or (wine.price or 0) < query.below)
         )
 
     async def get(self, wine_ids: Sequence[str]) -> list[Wine]:

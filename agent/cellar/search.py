@@ -6,9 +6,11 @@ are looked for in them, are normalized and have a space before and after: " pino
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
+from math import inf
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field
+from pydantic.json_schema import SkipJsonSchema
 
 from agent.cellar.index import SIZES_ML, IndexedItem, Size, index_cellar
 from agent.query_reading.tables import load_dishes, load_pairings
@@ -57,6 +59,8 @@ class CellarQuery(StrictModel):
     readiness: Readiness | None = None
     min_price: float | None = None
     max_price: float | None = None
+    below: SkipJsonSchema[float | None] = None
+    """A limit that the price must not reach."""
     size: Size | None = None
     place: ShortText = ""
     drunk: bool = False
@@ -191,8 +195,8 @@ def _build_filters(query: CellarQuery, pairing: Pairing) -> list[ItemFilter]:
     if query.size:
         sizes = SIZES_ML[query.size]
         filters.append(lambda indexed: indexed.size_ml in sizes)
-    has_price_limit = query.min_price is not None or query.max_price is not None
-    if has_price_limit:
+    limits = (query.min_price, query.max_price, query.below)
+    if any(limit is not None for limit in limits):
         filters.append(_filter_by_price(query))
     if query.place:
         place = f" {normalize(query.place)} "
@@ -215,14 +219,19 @@ _READINESS_FILTERS: Final[Mapping[Readiness, ItemFilter]] = {
 
 def _filter_by_price(query: CellarQuery) -> ItemFilter:
     """Return a filter for wines with a known price within the limits of a query."""
-    min_price = query.min_price or 0
-    max_price = query.max_price
+    lowest = query.min_price or 0
+    highest = inf
+    if query.max_price is not None:
+        highest = query.max_price
+    below = inf
+    if query.below is not None:
+        below = query.below
 
     def is_within_limits(indexed: IndexedItem) -> bool:
         price = indexed.euros
-        if price is None or price < min_price:
+        if price is None:
             return False
-        return max_price is None or price <= max_price
+        return lowest <= price <= highest and price < below
 
     return is_within_limits
 

@@ -230,6 +230,7 @@ def _build_query(request: Request, asked: AskedBottles) -> CellarQuery:
         size=SIZES.get(offer),
         min_price=_price_in_euros(request, "min_price"),
         max_price=_price_in_euros(request, "max_price"),
+        below=_price_in_euros(request, "below"),
     )
 
 

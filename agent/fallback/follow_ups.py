@@ -13,7 +13,7 @@ from functools import cache
 from typing import Final
 
 from agent.i18n import languages, translate, translate_into
-from agent.query_reading.prices import PRICE_FIELDS
+from agent.query_reading.prices import PRICE_FIELDS, UPPER_LIMITS
 from agent.query_reading.request import SCALES, STEPS_IF_NOT_SWEET, Request
 from agent.sommelier.wine import Wine
 from agent.text import split_words
@@ -154,15 +154,14 @@ def _cheaper(request: Request, shown: Sequence[Wine]) -> Request:
         return request
     currency = cheapest.currency
     lowest_shown = cheapest.price or 0
-    limits = {"below": lowest_shown, "currency": currency}
+    limits = {"below": lowest_shown}
     filters = request.filters
-    own_limit = filters.get("max_price")
+    own_limits = {name: filters[name] for name in UPPER_LIMITS if name in filters}
+    own_limit = min(own_limits.values(), default=lowest_shown)
     own_currency = filters.get("currency", currency)
-    if own_limit is None or own_currency != currency:
-        return _with_prices(request, limits)
-    if own_limit < lowest_shown:
-        limits = {"max_price": own_limit, "currency": currency}
-    return _with_prices(request, limits)
+    if own_currency == currency and own_limit < lowest_shown:
+        limits = own_limits
+    return _with_prices(request, {**limits, "currency": currency})
 
 
 def _dearer(request: Request, shown: Sequence[Wine]) -> Request:

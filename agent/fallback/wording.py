@@ -251,8 +251,7 @@ def _describe_price(filters: Mapping[str, Any]) -> str:
         return ""
     currency = Currency(filters.get("currency", Currency.EUR))
     if below is not None:
-        excluded_price = format_money(below, currency)
-        return translate("fallback_below", price=excluded_price)
+        return _describe_price_below(min_price, below, currency)
     if min_price is None:
         highest = format_money(max_price or 0, currency)
         return translate("fallback_up_to", price=highest)
@@ -265,6 +264,19 @@ def _describe_price(filters: Mapping[str, Any]) -> str:
         named_price = format_money(price, currency)
         return translate("fallback_about", price=named_price)
     return format_money_range(min_price, max_price, currency)
+
+
+def _describe_price_below(
+    min_price: float | None,
+    below: float,
+    currency: Currency,
+) -> str:
+    """Return a limit that the price must not reach, with the lowest price if there is one."""
+    excluded_price = format_money(below, currency)
+    if min_price is None:
+        return translate("fallback_below", price=excluded_price)
+    lowest = format_money(min_price, currency)
+    return translate("fallback_from_to_below", low=lowest, high=excluded_price)
 
 
 def describe_field(name: str, request: Request) -> str:

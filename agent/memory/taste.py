@@ -146,7 +146,9 @@ def _find_likes(text: str) -> Iterator[Fact]:
 
 def _find_budget(text: str) -> Iterator[Fact]:
     query = parse_query(text, current_language())
-    budget = format_budget(query.min_price, query.max_price, query.currency)
+    # A budget may always be reached, also if it was said with "under".
+    highest = query.max_price or query.below
+    budget = format_budget(query.min_price, highest, query.currency)
     if budget:
         yield Fact("budget", budget)
 

@@ -11,8 +11,10 @@ from agent.query_reading.phrases import Phrase
 from agent.query_reading.tokens import Token
 from agent.text import fold, pattern
 
-PRICE_FIELDS: Final = frozenset({"min_price", "max_price", "below", "currency"})
-"""The filters of a price. `below` is a limit that the price must not reach."""
+UPPER_LIMITS: Final = ("max_price", "below")
+"""The filters that limit a price from above. The price must not reach `below`."""
+PRICE_FIELDS: Final = frozenset({"min_price", *UPPER_LIMITS, "currency"})
+"""The filters of a price."""
 UNKNOWN_CURRENCY: Final = "?"
 """The value that stands for any currency that cannot be converted."""
 MAX_AMOUNT: Final = 100_000
@@ -23,7 +25,7 @@ MIN_GIFT_CURRENCY: Final = "EUR"
 """The currency of `MIN_GIFT_PRICE`, the lowest price of a gift for which no price is named."""
 BOTTLES_FOR_EACH: Final = 0.5
 """The bottles that a guest is reckoned to drink, if a price is for all bottles together."""
-LIMIT_ROLES: Final = ("max", "min", "about", "between")
+LIMIT_ROLES: Final = ("max", "below", "min", "about", "between")
 RANGE: Final = pattern("(?:G_?)?[LBT]?_{0,2}C?N_?C?[^CN]?[JT][^CN]?C?N(?:_?C)?(?:_?G)?")
 AMOUNT: Final = pattern("(?:G_?)?[LBT]?_{0,2}C?N(?:_?C)?(?:_?[AB])?K?(?:_?G)?")
 """Patterns of prices like "from 20 to 30 euros" (`LNJNC`), after one symbol replaces each part:
@@ -77,13 +79,35 @@ def read_price(tokens: Sequence[Token], phrases: Sequence[Phrase]) -> ReadPrice:
             if is_for_all:
                 bottles = _count_bottles(parts)
                 price = _share_total(price, bottles)
-            filters |= price
+            filters = _add_price(filters, price)
             for part in matched:
                 used.update(part.indices)
         if filters:
             ordered = _order_limits(filters)
             return ReadPrice(ordered, frozenset(used))
     return ReadPrice({}, frozenset())
+
+
+def _add_price(
+    filters: Mapping[str, Any],
+    price: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Return the filters with those of a further price, whose upper limit replaces theirs."""
+    added = dict(filters)
+    if find_upper_limit(price) is not None:
+        for name in UPPER_LIMITS:
+            added.pop(name, None)
+    added.update(price)
+    return added
+
+
+def find_upper_limit(filters: Mapping[str, Any]) -> float | None:
+    """Return the amount that limits a price from above, or None if there is no such limit."""
+    for name in UPPER_LIMITS:
+        if name in filters:
+            amount: float = filters[name]
+            return amount
+    return None
 
 
 def _count_bottles(parts: Sequence[PricePart]) -> int:
@@ -106,7 +130,7 @@ def _share_total(price: dict[str, Any], bottles: int) -> dict[str, Any]:
             shared[name] = value
         elif bottles:
             shared[name] = round(value / bottles, 2)
-        elif name == "max_price":
+        elif name in UPPER_LIMITS:
             shared[name] = value
     return shared
 
@@ -118,15 +142,15 @@ def _order_limits(filters: dict[str, Any]) -> dict[str, Any]:
     """
     if filters.get("currency") == UNKNOWN_CURRENCY:
         return {"currency": UNKNOWN_CURRENCY}
-    min_price = filters.get("min_price")
-    max_price = filters.get("max_price")
-    if min_price is None or max_price is None:
+    lowest = filters.get("min_price")
+    highest = find_upper_limit(filters)
+    if lowest is None or highest is None or lowest <= highest:
         return filters
-    return {
-        **filters,
-        "min_price": min(min_price, max_price),
-        "max_price": max(min_price, max_price),
-    }
+    ordered = dict(filters)
+    ordered.pop("below", None)
+    ordered["min_price"] = highest
+    ordered["max_price"] = lowest
+    return ordered
 
 
 def _split_parts(
@@ -230,9 +254,22 @@ def _price_filters(parts: Sequence[PricePart]) -> dict[str, Any]:
     if higher and _begins_with_vintage(parts):
         return {}  # the pattern AMOUNT finds this price
     filters = _limits(low, higher, limit)
+    if higher and _excludes_last_amount(parts):
+        filters["below"] = filters.pop("max_price")
     if currency:
         filters["currency"] = currency
     return filters
+
+
+def _excludes_last_amount(parts: Sequence[PricePart]) -> bool:
+    """Return whether a range ends below its last amount: "over 10 and under 20"."""
+    has_amount = False
+    for part in parts:
+        if part.symbol == "N":
+            has_amount = True
+        elif has_amount and part.limit == "below":
+            return True
+    return False
 
 
 def _begins_with_vintage(parts: Sequence[PricePart]) -> bool:
@@ -272,6 +309,8 @@ def _limits(
         }
     if limit == "min":
         return {"min_price": low}
+    if limit == "below":
+        return {"below": low}
     return {"max_price": low}
 
 
@@ -282,14 +321,15 @@ def with_gift_price(filters: Mapping[str, Any]) -> dict[str, Any]:
     """
     if "min_price" in filters:
         return dict(filters)
-    if "max_price" not in filters:
+    highest = find_upper_limit(filters)
+    if highest is None:
         return {
             **filters,
             "min_price": MIN_GIFT_PRICE,
             "currency": MIN_GIFT_CURRENCY,
         }
     lower, _ = APPROXIMATE_FACTORS
-    min_price = round(filters["max_price"] * lower, 2)
+    min_price = round(highest * lower, 2)
     return {**filters, "min_price": min_price}
 
 

@@ -200,5 +200,5 @@ async def test_with_nothing_but_a_token_the_fallback_answers(
     bot_api.say("a red for lamb under 25 euros", chat_id=CHAT)
     with running(bot_api, empty_environment):
         texts = await bot_api.wait_for_message(1, chat_id=CHAT)
-    assert "Red wine · lamb · up to €25" in texts[0]
+    assert "Red wine · lamb · under €25" in texts[0]
     assert "without AI" in texts[0]

@@ -69,7 +69,7 @@ def test_a_small_model_writes_about_wines_that_were_found_first_in_one_request_a
     done = pipe(typed, small(environment, model_server))
     assert done.stdout.count("It is what you ask for.") == 6
     assert "*" not in done.stdout
-    assert "Red wine · lamb · up to €25" in done.stdout
+    assert "Red wine · lamb · under €25" in done.stdout
     assert (
         "Weißwein" in done.stdout
     )  # by the rules: the notes of the wines are in English
@@ -84,7 +84,7 @@ def test_a_small_model_writes_about_wines_that_were_found_first_in_one_request_a
     assert wine["properties"]["wine_id"]["enum"] == found  # it can name no other
     assert len(found) == 4
     assert "tools" not in first
-    assert "(Red wine · lamb · up to €25)" in first["messages"][-1]["content"]
+    assert "(Red wine · lamb · under €25)" in first["messages"][-1]["content"]
     assert "lamb" in cheaper["messages"][-1]["content"]
     assert model_server.violations == []
 

@@ -90,7 +90,7 @@ async def test_an_unambiguous_request_is_searched_before_the_model_is_asked(
     assert asked["content"] == QUESTION
     arguments = json.loads(called["tool_calls"][0]["function"]["arguments"])
     assert (arguments["styles"], arguments["foods"]) == (["red"], ["lamb"])
-    assert arguments["max_price"] == 25
+    assert arguments["below"] == 25
     assert CHINON.id in found["content"]
 
 

@@ -87,7 +87,7 @@ def test_the_example_of_a_language_is_recognised_and_read(code: str) -> None:
     assert detect_language(message) == request.language == code
     assert request.values("styles") == ("red",)
     assert request.values("without_grapes") == ("Merlot",)
-    assert request.filters["max_price"] == 20
+    assert request.filters["below"] == 20
     assert [dish.foods for dish in request.dishes.values()] == [("lamb",)]
 
 

@@ -71,12 +71,12 @@ def test_a_request_is_understood_in_every_language(language: str, text: str) -> 
     assert (request.language, detect_language(text, "en")) == (language, language)
     assert request.values("styles") == ("red",)
     assert [dish.foods for dish in request.dishes.values()] == [("lamb",)]
-    assert (request.filters["max_price"], request.filters["currency"]) == (20, "EUR")
+    assert (request.filters["below"], request.filters["currency"]) == (20, "EUR")
     assert request.values("without_grapes") == ("Merlot",)
     assert not request.unknown_words
     query = parse_query(text)
     assert (query.styles, query.without_grapes) == ((Style.RED,), ("Merlot",))
-    assert query.max_price == 20
+    assert query.below == 20
     assert "foods" in query.soft
 
 
@@ -170,7 +170,7 @@ def test_each_allergy_that_is_listed_is_excluded(text: str, allergens: str) -> N
     [
         ("a red up to £15", None, 15, "GBP"),
         ("20-30 € white", 20, 30, "EUR"),
-        ("vino de menos de veinte euros", None, 20, "EUR"),
+        ("vino por no más de veinte euros", None, 20, "EUR"),
         ("a bottle of around 40 dollars", 28, 52, "USD"),
         ("un rosso, sui 20 euro al massimo", None, 20, "EUR"),
         ("einen Roten bis 1.234,56 €", None, 1234.56, "EUR"),
@@ -178,7 +178,7 @@ def test_each_allergy_that_is_listed_is_excluded(text: str, allergens: str) -> N
         ("ein Roter für fünfzehn Euro", None, 15, "EUR"),
         ("höchstens siebenundzwanzig Euro, weiß", None, 27, "EUR"),
         ("between twenty and thirty euros", 20, 30, "EUR"),
-        ("moins de quatre-vingt-dix euros", None, 90, "EUR"),
+        ("pas plus de quatre-vingt-dix euros", None, 90, "EUR"),
     ],
 )
 def test_an_amount_with_a_currency_or_a_limit_is_a_price(
@@ -357,6 +357,47 @@ def test_an_excluded_taste_does_not_exclude_the_grape_that_it_describes(
     assert request.values("without_grapes") == ()
     assert request.values("text") == ()
     assert request.values("without_text") == ("oaky",)
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "low", "below"),
+    [
+        ("en", "a red under 20", None, 20),
+        ("en", "over 10 but under 20 euros", 10, 20),
+        ("en", "under 100 euros in all, for 5 bottles", None, 20),
+        ("en", "about 20 euros, but under 25", 14, 25),
+        ("de", "ein Roter unter einem Zwanziger", None, 20),
+        ("de", "zwischen 10 und unter 20 Euro", 10, 20),
+        ("fr", "un rouge à moins d'une vingtaine d'euros", None, 20),
+        ("it", "sotto i 20 euro", None, 20),
+        ("es", "más barato que 20 euros", None, 20),
+        ("pt", "abaixo dos 20 euros", None, 20),
+        ("nl", "onder de 20 euro", None, 20),
+    ],
+)
+def test_a_price_said_with_under_excludes_its_amount(
+    language: str, text: str, low: float | None, below: float
+) -> None:
+    filters = read_request(text, language).filters
+    assert (filters.get("min_price"), filters["below"]) == (low, below)
+    assert "max_price" not in filters
+
+
+@pytest.mark.parametrize(
+    ("language", "text"),
+    [
+        ("en", "not below 20 euros"),
+        ("de", "nicht unter 20 Euro"),
+        ("fr", "pas moins de 20 euros"),
+        ("it", "non meno di 20 euro"),
+        ("es", "no menos de 20 euros"),
+        ("pt", "não menos de 20 euros"),
+        ("nl", "niet onder de 20 euro"),
+    ],
+)
+def test_not_under_an_amount_is_a_minimum(language: str, text: str) -> None:
+    filters = read_request(text, language).filters
+    assert filters == {"min_price": 20, "currency": "EUR"}
 
 
 def test_a_vintage_before_a_price_is_no_range() -> None:
