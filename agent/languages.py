@@ -78,7 +78,7 @@ class Claims(StrictModel):
 
 
 class Language(StrictModel):
-    """What is known of a language, from its `language.toml`.
+    """The facts and words of a language, from its `language.toml`.
 
     Words are in lower case and separated by spaces.
     """

@@ -108,7 +108,7 @@ class CellarItem:
     size_ml: int | None = None
     """The size of a bottle if it is not the usual one."""
     place: str = ""
-    """Where the bottles lie, such as "G33"."""
+    """The place where the bottles lie, such as "G33"."""
     bought: str = ""
     """When the bottles were bought, as in the user's file."""
     reminded_year: int | None = None
@@ -301,7 +301,7 @@ class SearchEffect:
     """The effect of a tool that has looked for something."""
 
     possible_lack: Lack
-    """What the user lacks if nothing was found."""
+    """The lack of the user if nothing was found."""
     has_found: bool
 
 
@@ -345,7 +345,7 @@ class Reply:
     concerns: frozenset[Concern] = frozenset()
     """Concerns detected in this turn, which the user may confirm or retract."""
     safety_action: SafetyAction = SafetyAction.ANSWER
-    """What safety has decided. Unless it is ANSWER, the reply is a help text without wines."""
+    """The decision of safety. Unless it is ANSWER, the reply is a help text without wines."""
     stored_concerns: frozenset[Concern] = frozenset()
     """Concerns that the message states for certain, which are stored with this turn."""
     lack: Lack | None = None

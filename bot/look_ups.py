@@ -50,7 +50,7 @@ class LookUp(NamedTuple):
     """A look-up with valid arguments."""
 
     history_text: str
-    """What is stored in the conversation as the user's message."""
+    """The text that is stored in the conversation as the user's message."""
     make_reply: ReplyFunction
     """Runs the look-up."""
 

@@ -30,7 +30,7 @@ LOCK: Final = "daily budgets"
 
 @dataclass(frozen=True, slots=True)
 class RemainingBudget:
-    """What is left of today's budgets when a turn begins.
+    """The rest of today's budgets when a turn begins.
 
     `requests` is left to the user of the turn, `cost_usd` to all users together.
     """

@@ -73,7 +73,7 @@ class Evidence:
     """
 
     sources: dict[str, Source] = field(default_factory=dict)
-    """What the tools of this turn have found, by id."""
+    """The sources that the tools of this turn have found, by id."""
     user_texts: list[str] = field(default_factory=list)
     """The messages of the user."""
     assistant_texts: list[str] = field(default_factory=list)

@@ -33,7 +33,7 @@ ResponseOutcome = Literal[
 
 
 class ResponseProblem(StrEnum):
-    """What is wrong with a final response of a model. It is a value, not an exception."""
+    """A fault of a final response of a model. It is a value, not an exception."""
 
     REFUSAL = auto()
     CONTENT_FILTER = auto()

@@ -82,7 +82,7 @@ class AgenticResponse(Generic[T]):
     answer: T | None = None
     """The typed answer, or None if there is none, as for a draft of plain text."""
     error: str | None = None
-    """What ended the turn, or what is wrong with the last attempt. None if nothing is."""
+    """The reason why the turn ended, or the fault of the last attempt, or None."""
     error_types: tuple[str, ...] = ()
     """The types of the errors of all attempts, in order."""
     retry_count: int = 0
@@ -94,7 +94,7 @@ class AgenticResponse(Generic[T]):
     sources: Mapping[str, Source] = field(default_factory=dict)
     """The evidence of the tools, by id."""
     effects: tuple[object, ...] = ()
-    """What tools want done, in the order of their calls. Equal effects are listed once."""
+    """The effects that tools ask for, in the order of their calls. Equal ones are listed once."""
 
     @property
     def has_text(self) -> bool:

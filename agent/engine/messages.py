@@ -155,7 +155,7 @@ class LLMRequest:
     max_tokens: int | None = None
     temperature: float | None = None
     written: Written | None = None
-    """Where to keep the response so far. If it is given, a model that can stream does so."""
+    """The place to keep the response so far. If it is given, a model that can stream does so."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -304,7 +304,7 @@ class Run(Generic[D]):
     deps: D = None  # type: ignore[assignment]
     """The dependencies of tools and rules. The engine does not read them."""
     draft: CurrentDraft | None = None
-    """What the user may read while the answer forms, or None if nobody reads it."""
+    """The text that the user may read while the answer forms, or None if nobody reads it."""
     stop: Stop = field(default_factory=Stop)
     """Stops the turn from outside."""
 

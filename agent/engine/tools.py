@@ -46,9 +46,9 @@ class ToolOutput:
     It is not evidence for an answer, because it may repeat the arguments of the model.
     """
     sources: Mapping[str, Source] = field(default_factory=dict)
-    """What the tool has found, by id. This is evidence for an answer."""
+    """The sources that the tool has found, by id. They are evidence for an answer."""
     effects: Sequence[object] = ()
-    """What the tool asks the caller of the engine to do, such as a change to stored data.
+    """The effects that the tool asks the caller of the engine for, such as a change to stored data.
 
     The engine passes effects on. It only compares them with `==`, so that the same effect of two
     calls is passed on once.

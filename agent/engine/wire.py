@@ -355,7 +355,7 @@ class ServerError:
     status: int
     """The HTTP status, or 502 for an error that came within a response."""
     body: object
-    """What the server sent as JSON, in any form: `{"error": {"message": "…"}}`."""
+    """The JSON that the server sent, in any form: `{"error": {"message": "…"}}`."""
     headers: Mapping[str, str] = field(default_factory=dict)
 
     @property

@@ -98,7 +98,7 @@ class Request:
     unread_words: tuple[str, ...] = ()
     """The words that are neither in a table nor common, and the numbers that are no prices."""
     cellar_words: frozenset[str] = frozenset()
-    """What the message says of the user's bottles.
+    """The words of the message about the user's bottles.
 
     The values are own, tonight, count, now, soon, past, wait and drunk.
     """
@@ -110,7 +110,7 @@ class Request:
     It is 0 if the message means none by its position.
     """
     comparisons: tuple[str, ...] = ()
-    """How the wine should differ from those shown: "cheaper", "drier". "like" means similar."""
+    """The differences to the wines shown: "cheaper", "drier". "like" means similar."""
     states_taste: bool = False
     """Whether the message says what the user loves: "I love Riesling"."""
     states_purchase: bool = False

@@ -63,7 +63,7 @@ class PictureText(BaseModel):
     seen: Line = Field(
         default="", description="Of anything else: what it is, in five words."
     )
-    """What the picture shows, if it shows neither labels nor a wine list."""
+    """A description of the picture, if it shows neither labels nor a wine list."""
 
 
 def _find_problem(text: PictureText) -> str | None:

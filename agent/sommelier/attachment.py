@@ -229,7 +229,7 @@ class Attachment(BaseModel):
     shows: Contents = "other"
     wines: tuple[ReadWine, ...] = ()
     seen: str = ""
-    """What pictures without wines show, in words."""
+    """A description of pictures without wines."""
     unread: Mapping[str, int] = Field(default_factory=dict)
     """The number of lines or pictures that were not read, by the name of a localized sentence."""
     is_new: bool = Field(default=True, exclude=True)

@@ -82,7 +82,7 @@ STYLE_NAMES: Final = ", ".join(sorted(ALLOWED_STYLES))
 
 
 class GuessedWine(BaseModel):
-    """What a model says about a wine. The fields that it does not know are empty."""
+    """A model's guess at a wine. The fields that the model does not know are empty."""
 
     model_config = ConfigDict(frozen=True, json_schema_extra=compact_schema)
 

@@ -37,7 +37,7 @@ MAX_LABEL_CHARS: Final = 60
 
 
 class StockCommand(StrEnum):
-    """What the staff may say about a wine."""
+    """A command by which the staff change the stock or the price of a wine."""
 
     OUT = "out"
     IN = "in"

@@ -1,4 +1,4 @@
-"""What all tables have in common: their base, the types of their columns, and partial indexes."""
+"""The common parts of all tables: their base, types of columns, and partial indexes."""
 
 from datetime import UTC, datetime
 from typing import Annotated, Any, ClassVar, Final

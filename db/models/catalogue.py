@@ -100,7 +100,10 @@ class OfferRow(Base):
 
 
 class ClickRow(Base):
-    """How often the page of a wine was opened by a button in a week. `week` is its Monday."""
+    """The number of times that a button opened the page of a wine in a week.
+
+    `week` is the Monday of this week.
+    """
 
     __tablename__ = "clicks"
 

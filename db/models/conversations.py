@@ -107,7 +107,7 @@ class TurnRow(MappedAsDataclass, Base, kw_only=True):
 
 
 class ReservationRow(Base):
-    """What a running turn has reserved of the daily budgets."""
+    """The part of the daily budgets that a running turn has reserved."""
 
     __tablename__ = "reservations"
 

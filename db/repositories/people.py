@@ -321,7 +321,7 @@ class PressRepository(SqlRepository):
 
 
 class MemoryUpkeep(SqlRepository):
-    """What background tasks do with the data of users: store reminders, and delete traces."""
+    """Store reminders and delete the traces of users, for background tasks."""
 
     async def save_reminder(
         self,

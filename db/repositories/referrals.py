@@ -47,7 +47,7 @@ class ReferralRepository(SqlRepository):
 
 
 class ReferralUpkeep(SqlRepository):
-    """What one process does for the referrals of all: the one that leads the others."""
+    """Look after the referrals of all processes. Only the process that leads does this."""
 
     async def list_undelivered(self) -> Sequence[tuple[OutboxRow, ReferralRow]]:
         """Return the messages that may not have arrived, each with its referral.

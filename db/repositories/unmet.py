@@ -23,7 +23,7 @@ DISLIKED: Final = "disliked"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnmetWish:
-    """What a guest wanted in a turn and did not get.
+    """A wish of a guest that a turn did not meet.
 
     `reasons` has the `Lack` of the turn if it has one. If the guest pressed 👎, it also has the
     reason that the guest chose, or else "disliked". `words` are what the guest wrote. They are

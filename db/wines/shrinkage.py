@@ -27,7 +27,7 @@ MIN_LISTED: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class Shrinkage:
-    """What an import would do to a list, in numbers of wines."""
+    """The numbers of wines that an import would change in a list."""
 
     listed: int
     """The wines that are in stock before the import."""

@@ -33,7 +33,7 @@ Stems = tuple[str, ...]
 
 
 class WinePlace(StrictModel):
-    """What `places.toml` says about a place and the wines from there.
+    """A place and the wines from there, as `places.toml` has them.
 
     If `always`, no other style is allowed there, and "Blanc" in a title is a part of a name.
     """
@@ -48,7 +48,7 @@ class WinePlace(StrictModel):
 
 @dataclass(frozen=True, slots=True)
 class NameFact:
-    """What a name in a text stands for. At most one field is set."""
+    """The meaning of a name in a text. At most one field is set."""
 
     style: str = ""
     sweetness: str = ""
@@ -99,7 +99,7 @@ def complete(cells: Cells, clues: Sequence[str]) -> Completed:
 
 @dataclass(slots=True)
 class _FactsByKind:
-    """What texts say about a wine: the facts of each kind, in the order of the texts."""
+    """The facts of each kind that texts state about a wine, in the order of the texts."""
 
     styles: list[str] = field(default_factory=list)
     sweetness: list[str] = field(default_factory=list)

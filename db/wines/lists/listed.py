@@ -1,4 +1,4 @@
-"""What a profile finds in a list: wines in the words of the file, before they are checked."""
+"""The wines of a list in the words of the file, as a profile finds them, before any check."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -62,7 +62,7 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """What a profile found in a file. `headings` are the headings between the wines."""
+    """The result of reading a file. `headings` are the headings between the wines."""
 
     profile: str
     listed: tuple[ListedWine, ...]

@@ -1,4 +1,4 @@
-"""What may be wrong with a wine list."""
+"""The problems that a wine list may have."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -10,7 +10,7 @@ CUT_OFF: Final = (
 )
 """The problem of a file whose end is missing."""
 MAX_NAMED_PROBLEMS: Final = 20
-"""How many problems the message of an error names at most."""
+"""The most problems that the message of an error names."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,1 +1,1 @@
-"""How each kind of export is read. A profile finds the wines in the tables of a file."""
+"""Read each kind of export by its profile, which finds the wines in the tables of a file."""

@@ -21,10 +21,10 @@ READ_BY_MODEL: Final = "read by a model"
 
 @dataclass(frozen=True, slots=True)
 class ListPage:
-    """What a model read on a page.
+    """The wines that a model read on a page.
 
-    `unreadable` is the number of lines that it could not read. `is_read` is False if the model gave
-    no valid answer about the page.
+    `unreadable` is the number of lines that the model could not read. `is_read` is False if
+    the model gave no valid answer about the page.
     """
 
     wines: Sequence[ReadWine] = ()

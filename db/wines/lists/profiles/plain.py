@@ -46,7 +46,7 @@ BOTTLE: Final = Packing(OfferKind.BOTTLE)
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """What the columns of a table hold."""
+    """The meaning of the columns of a table."""
 
     fields: tuple[str, ...]
     """The field of each column, "" for a column without one."""

@@ -51,7 +51,7 @@ OPTIONS: Final = (
 
 
 class Product:
-    """What the rows of a product hold: its cells, its metafields, and the cells of its variants.
+    """The rows of a product: its cells, its metafields, and the cells of its variants.
 
     Metafields are fields that a shop has added itself.
     """

@@ -1,4 +1,4 @@
-"""What the exports of shop programs have in common.
+"""The common parts of the exports of shop programs.
 
 Their columns have fixed names, descriptions are in HTML, and not all products are wines.
 """
@@ -248,7 +248,7 @@ class _TextParser(HTMLParser):
         super().__init__(convert_charrefs=True)
         self.parts: list[str] = []
         self._hidden = 0
-        """How many hidden tags are open."""
+        """The number of hidden tags that are open."""
 
     def handle_starttag(
         self, tag: str, attrs: Sequence[tuple[str, str | None]]
