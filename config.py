@@ -71,7 +71,8 @@ def default_database() -> SecretStr:
 def matches(regex: str, expected: str) -> AfterValidator:
     """Return a validator of texts and secrets.
 
-    Its error says what is expected. It does not repeat the value, which may be a secret.
+    The error of the validator says what is expected. It does not repeat the value, which may be a
+    secret.
     """
     compiled = pattern(f"(?s){regex}")
 
@@ -378,7 +379,7 @@ class Settings(BaseSettings):
     def turn_seconds(self) -> float:
         """Return how many seconds a turn may take.
 
-        They suffice for two requests: one that calls a tool, and one that answers.
+        The seconds suffice for two requests: one that calls a tool, and one that answers.
         """
         return max(LIMITS.seconds, 2 * self.llm_timeout_seconds)
 
@@ -507,7 +508,10 @@ def load_settings(
 
 
 def describe(error: ValidationError) -> str:
-    """Return a line that lists all invalid variables. It has no values, which may be secret."""
+    """Return a line that lists all invalid variables.
+
+    The line has no values, which may be secret.
+    """
     issues = error.errors(include_url=False, include_context=False, include_input=False)
     problems: list[str] = []
     for issue in issues:

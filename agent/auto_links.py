@@ -1,9 +1,9 @@
 """Find the parts of a text that Telegram would turn into links by itself.
 
-The reference is `td/telegram/MessageEntity.cpp` of Telegram's own library, TDLib. Its rules are
-followed, except where clients differ or the rules change with time: any ending of two letters is
-read as a top-level domain, any scheme as one that opens an application, and spaced digits as a
-telephone number. So this module finds everything that Telegram links, and some more.
+The reference is `td/telegram/MessageEntity.cpp` of Telegram's own library, TDLib. The rules of
+TDLib are followed, except where clients differ or the rules change with time: any ending of two
+letters is read as a top-level domain, any scheme as one that opens an application, and spaced
+digits as a telephone number. So this module finds everything that Telegram links, and some more.
 """
 
 from collections.abc import Callable, Iterator

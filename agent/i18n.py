@@ -114,8 +114,8 @@ def current_language() -> str:
 def current_locale() -> str:
     """Return the CLDR locale of this turn, in which numbers and names of countries are written.
 
-    It is the language that was asked for, even without a catalogue ("ja"), and its country if the
-    user's app names one ("pt_BR").
+    The locale is the language that was asked for, even without a catalogue ("ja"), and its country
+    if the user's app names one ("pt_BR").
     """
     wanted = _LANGUAGE.get().wanted
     return _find_locale(wanted, country_of_language(wanted))

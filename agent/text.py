@@ -226,7 +226,7 @@ def fold(text: str) -> str:
 class CharacterMap(dict[int, str]):
     """A table for `str.translate`, filled by `replace` when a character first occurs.
 
-    It takes a tenth of the time of a pattern.
+    The table takes a tenth of the time of a pattern.
     """
 
     def __init__(self, replace: Callable[[str], str]) -> None:

@@ -567,7 +567,7 @@ def _any_phrase(field: str) -> str:
 def find_security_flags(message: str) -> list[str]:
     """Return the names of the injection patterns in a message.
 
-    They help to find attacks in the traces. They do not prevent an attack.
+    The names help to find attacks in the traces, and prevent none.
     """
     normalized = compose_compatible(strip_invisible(message)).lower()
     flags = []
@@ -580,7 +580,7 @@ def find_security_flags(message: str) -> list[str]:
 def clean_and_flag(message: str, span: Span) -> str:
     """Return a message, cut to its maximum length and without invisible characters.
 
-    Injections are flagged on the span. They are not blocked.
+    Injections are flagged on the span. Messages with injections are not blocked.
     """
     message = sanitize(message, size_limits.MESSAGE_CHARS)
     with span.child("guard.input", "guardrail", input=message) as guard:

@@ -94,8 +94,8 @@ class App:
 async def run_bot(settings: Settings, stop: asyncio.Event | None = None) -> None:
     """Answer people in Telegram until SIGTERM or SIGINT, or until `stop` is set.
 
-    Turns that do not end in time are cancelled. They are run again by another process, or after the
-    next start.
+    Turns that do not end in time are cancelled. Such turns are run again by another process, or
+    after the next start.
 
     Raises:
         AlreadyRunning: another process runs the bot with this SQLite file.
@@ -328,8 +328,8 @@ async def start_receiving(app: App) -> None:
 async def run_leader_tasks(app: App) -> None:
     """Do what only the leading process does.
 
-    It deletes old data, forgets people, and sends reminders, broadcasts and reports to the staff.
-    If there is no webhook, it polls for updates.
+    The leading process deletes old data, forgets people, and sends reminders, broadcasts and
+    reports to the staff. If there is no webhook, it polls for updates.
     """
     await app.scheduler.ready.wait()
     settings = app.core.settings

@@ -52,7 +52,7 @@ def statistics_table(week: WeekStatistics) -> str:
 def clicks_table(clicks: Sequence[ClickCount], wines: Sequence[Wine]) -> str:
     """Return a table of how often the pages of wines were opened, or "" if there are no clicks.
 
-    It is at most 33 characters wide.
+    The table is at most 33 characters wide.
     """
     if not clicks:
         return ""

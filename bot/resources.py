@@ -192,7 +192,7 @@ async def open_resources(settings: Settings) -> AsyncIterator[Resources]:
 
 
 def stores_of(settings: Settings, sessions: Sessions) -> Stores:
-    """Return the stores of a database. They mask and export traces as the settings say."""
+    """Return the stores of a database. The stores mask and export traces as the settings say."""
     rows = TraceRows(masking_of(settings), settings.sends_traces)
     return Stores(sessions, rows, budgets_of(settings, sessions))
 
@@ -200,7 +200,7 @@ def stores_of(settings: Settings, sessions: Sessions) -> Stores:
 def budgets_of(
     settings: Settings, sessions: Sessions, now: Callable[[], datetime] = utc_now
 ) -> DailyBudgets | None:
-    """Return the daily budgets, or None if no budget is set. They do not apply to admins."""
+    """Return the daily budgets, or None if no budget is set. The budgets do not apply to admins."""
     person_requests = settings.budget_person_requests
     total_cost_usd = settings.budget_total_cost_usd
     if person_requests is None and total_cost_usd is None:

@@ -236,7 +236,7 @@ class TurnRunner:
         root: Span,
         draft: CurrentDraft | None,
     ) -> Run:
-        """Return the run of the turn. It has no models if the budget is used up."""
+        """Return the run of the turn. The run has no models if the budget is used up."""
         run = replace(
             self.base_run.for_turn(billed_before=turn.billed_before),
             span=root,
@@ -254,7 +254,10 @@ class TurnRunner:
         return replace(run, models=models, deps=deps)
 
     async def _read_person(self, turn: Turn, question: Question, root: Span) -> Person:
-        """Return the user with the safety state and the memory. They are read once in a turn."""
+        """Return the user with the safety state and the memory.
+
+        The state and the memory are read once in a turn.
+        """
         state = await self.safety.find_state(
             question.text, turn.chat_id, turn.user_id, root
         )
@@ -298,7 +301,7 @@ class TurnRunner:
 def _as_fallback_for_budget(reply: Reply) -> Reply:
     """Return a reply by rules, marked as one that was made because the budget is used up.
 
-    It loses its notes, which the note about the budget replaces.
+    The note about the budget replaces the notes of the reply.
     """
     errors = ("budget", *reply.error_types)
     return replace(reply, outcome="fallback", notes=(), error_types=errors)

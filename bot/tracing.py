@@ -1,8 +1,8 @@
 """Set up tracing: mask traces, send them to a server, and fetch managed prompts.
 
 A trace or a score is stored as a row, and sent until it arrives. If the process dies after sending
-a row and before recording that, the row is sent again. It has the same id, so the server replaces
-the first one. One of four things happens to a row that is due:
+a row and before recording that, the row is sent again. The second row has the same id, so the
+server replaces the first one. One of four things happens to a row that is due:
 
 - It is sent.
 - The server refuses it for good. Then it is kept with the server's words, and only

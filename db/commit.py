@@ -1,7 +1,7 @@
 """The commit of a turn: one transaction stores all that the turn has collected, or nothing.
 
-It does not store what the user asked to forget while the turn ran, and it carries out a press only
-once.
+The commit does not store what the user asked to forget while the turn ran, and carries out a press
+only once.
 """
 
 from collections.abc import Sequence

@@ -160,8 +160,8 @@ class RowQueue(SqlRepository):
     ) -> None:
         """Change rows of one claim, unless they changed meanwhile.
 
-        A row that was stored again since it was claimed has a new `due_at`. It stays as it is,
-        because its new content was not sent.
+        A row that was stored again since it was claimed has a new `due_at`. Such a row stays as it
+        is, because its new content was not sent.
         """
         if not rows:
             return

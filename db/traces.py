@@ -125,7 +125,8 @@ class TraceRows:
     ) -> PreparedDelivery:
         """Return what the delivery adds to a trace.
 
-        It adds a span for the sending, and changes the end, the level and the errors of the turn.
+        The delivery adds a span for the sending, and changes the end, the level and the errors of
+        the turn.
         """
         # The input and the output of the turn were stored before, so they are not masked again.
         summary = replace(trace.root, input=None, output=None)
@@ -184,7 +185,7 @@ class TraceRows:
     ) -> None:
         """Store a trace and its scores, or replace the stored ones.
 
-        They are exported at `due_at` or later.
+        The trace and its scores are exported at `due_at` or later.
         """
         if prepared is None:
             return

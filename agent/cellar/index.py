@@ -1,7 +1,7 @@
 """Prepare the items of a cellar for searches, once for each version of the cellar.
 
-A cellar may have thousands of wines, and a turn may search it several times. It is read as the same
-tuple until it changes, so the index of that tuple is kept in a cache.
+A cellar may have thousands of wines, and a turn may search it several times. A cellar is read as
+the same tuple until it changes, so the index of that tuple is kept in a cache.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -111,7 +111,7 @@ def guess_wine(
 ) -> Wine:
     """Return a wine with the facts that are stated, and others that its name implies.
 
-    It is a red wine if no style is stated or implied.
+    The wine is red if no style is stated or implied.
     """
     years = []
     other_words = []

@@ -13,7 +13,7 @@
         ├── DeadlinePassed        the time of the turn is used up
         └── Stopped               the user has stopped the turn
 
-The text of a `ModelError` is for the admin's log. It has neither a key nor a prompt.
+The text of a `ModelError` is for the admin's log, and has neither a key nor a prompt.
 """
 
 import logging
@@ -148,7 +148,10 @@ class Stopped(LimitReached):
 
 
 def log_failure(what_failed: str, error: BaseException) -> None:
-    """Log the type and the place of an error. Its text is not logged, because it may be secret."""
+    """Log the type and the place of an error.
+
+    The text of the error is not logged, because it may be secret.
+    """
     error_type = type(error).__name__
     place = ""
     frames = traceback.extract_tb(error.__traceback__)
@@ -159,7 +162,7 @@ def log_failure(what_failed: str, error: BaseException) -> None:
 
 
 def describe_validation_error(error: ValidationError) -> str:
-    """Return the first issues for a model, without the input that they are about.
+    """Return the first issues for a model, without the input.
 
     Example: `wines.0.id: Field required; intro: Input should be a valid string`.
     """
@@ -177,7 +180,7 @@ def describe_validation_error(error: ValidationError) -> str:
 def clip_quote(text: str, limit: int = 80) -> str:
     """Return words of a model or a server, shortened for an error description.
 
-    They are on one line and without code fences.
+    The words are on one line and without code fences.
     """
     without_fences = text.replace("`", "'")
     one_line = " ".join(without_fences.split())

@@ -127,7 +127,7 @@ async def generate_agentic_response(
     of an answer, or an empty text. `images` are data URLs that the model sees with the message.
 
     Errors of models and limits become outcomes. The usage of the run counts requests, calls, tokens
-    and cost. It is complete even if this coroutine is cancelled.
+    and cost. The usage is complete even if this coroutine is cancelled.
 
     Raises:
         TypeError: `run` has no model.

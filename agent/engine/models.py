@@ -157,7 +157,8 @@ class ModelChain:
     ) -> Span:
         """Open the span of a request.
 
-        Its name says that the model plans. It is changed when the response is a final answer.
+        The name of the span says that the model plans. The name is changed when the response is a
+        final answer.
         """
         recorded_messages = None
         if self.run.span.recording:
@@ -284,8 +285,8 @@ def is_worth_a_retry(error: Exception) -> TypeGuard[ModelUnavailable]:
 def find_price(response: LLMResponse, prices: Mapping[str, Price]) -> Price | None:
     """Return the price of the model that wrote a response, or None if the price is not known.
 
-    `prices` are those that the admin has set, by the name of the model. They come before those of
-    genai-prices, where the first look-up takes 0.2 s.
+    `prices` are those that the admin has set, by the name of the model. These prices come before
+    those of genai-prices, where the first look-up takes 0.2 s.
     """
     if not response.usage.total_tokens:
         return FREE

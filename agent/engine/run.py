@@ -247,7 +247,10 @@ NO_SPAN: Final = Span()
 
 
 class Stop:
-    """Stops a turn from outside. Its answer is then the grounded part that was written so far."""
+    """Stops a turn from outside.
+
+    The answer of a stopped turn is the grounded part that was written so far.
+    """
 
     def __init__(self) -> None:
         self.is_requested = False

@@ -76,7 +76,7 @@ class Tool:
     """A coroutine function that the model may call, with its description for the model.
 
     The function receives an instance of `arguments_model`, and the turn's run with the span of the
-    call. It may refuse a call by raising `ToolError`.
+    call. The function may refuse a call by raising `ToolError`.
     """
 
     name: str

@@ -57,7 +57,7 @@ LOOSER_MODES: Final[Mapping[ResponseMode, ResponseMode]] = {
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """The parameters that a server understands. They are learned from its errors."""
+    """The parameters that a server understands, as learned from its errors."""
 
     mode: ResponseMode = "json_object"
     limit_names: tuple[str, ...] = ("max_tokens", "max_completion_tokens")

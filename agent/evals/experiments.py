@@ -1,7 +1,7 @@
 """Read and write data sets of Langfuse, and record evaluation runs as experiments over them.
 
-The calls of Langfuse's client block while they wait for the network. They raise errors of HTTP and
-of the client.
+The calls of Langfuse's client block while they wait for the network. The calls raise errors of HTTP
+and of the client.
 """
 
 import asyncio

@@ -421,7 +421,7 @@ def _limit_run(run: Run, search: WebSearch | None) -> Run:
 
 
 def find_places_tool(search: WebSearch | None = None) -> Tool:
-    """Return the tool find_places. Its requests to models count in the turn's usage."""
+    """Return the tool find_places. The requests of the tool to models count in the turn's usage."""
 
     async def find(
         category: CategoryName,

@@ -78,7 +78,7 @@ class AllergyReader:
     def _find_in_clause(self, clause: range) -> list[Phrase]:
         """Return the allergens beside the allergy words of a clause.
 
-        They stand before the word ("egg allergy") or after it ("allergic to eggs").
+        The allergens stand before the word ("egg allergy") or after it ("allergic to eggs").
         """
         phrases = phrases_in(self.phrases, clause)
         found: list[Phrase] = []

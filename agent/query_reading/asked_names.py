@@ -251,8 +251,8 @@ class _NameReader:
     def _find_sure_names_beside(self, phrase: Phrase, core: Sequence[int]) -> set[int]:
         """Return the indices of a phrase and of the unknown words beside it that make it a name.
 
-        They do in "cheval blanc", because "blanc" is of another language, and in "Pichon Baron",
-        because both words have capitals.
+        The words make a name in "cheval blanc", because "blanc" is of another language, and in
+        "Pichon Baron", because both words have capitals.
         """
         sure: set[int] = set()
         for beside in (phrase.start - 1, phrase.end):

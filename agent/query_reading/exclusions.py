@@ -126,7 +126,7 @@ class ExclusionReader:
     def _are_joined(self, first: Phrase, second: Phrase) -> bool:
         """Return whether two phrases are parts of one excluded list: "Merlot, Syrah".
 
-        `first` is nearer to the negation. It may be on the left of `second` or on the right.
+        `first` is nearer to the negation, on the left of `second` or on the right.
         """
         between = stems_between(self.tokens, first, second)
         grammar = load_grammar()

@@ -150,9 +150,9 @@ def find_phrases(tokens: Sequence[Token], language: str) -> list[Phrase]:
 def detect_language(text: str, usual: str = "") -> str:
     """Return the language of a text by its common words and known phrases.
 
-    `usual` is the language in which the writer usually writes. It is returned unless another one
-    beats it clearly. If it is unknown (""), the best language must beat all others clearly.
-    Otherwise "" is returned.
+    `usual` is the language in which the writer usually writes. This language is returned unless
+    another one clearly fits better. If `usual` is unknown (""), the best language must beat all
+    others clearly. Otherwise "" is returned.
     """
     tokens = tokenize(text)
     scores = _score_languages(text, tokens)

@@ -147,7 +147,7 @@ class Request:
 def read_request(text: str, default_language: str = "en") -> Request:
     """Return the request of a message.
 
-    Its language is the default, unless it is clearly another.
+    The language of the message is the default, unless it is clearly another.
     """
     message = text[: size_limits.MESSAGE_CHARS]
     return _read_request(message, default_language)

@@ -126,7 +126,7 @@ def load_lexicon() -> Mapping[PhraseKey, Mapping[str, Meanings]]:
 def _add_meanings(meanings: dict[str, Values], new: Meanings) -> None:
     """Add the meanings of another row to a phrase.
 
-    Its roles are added, and its other values replaced.
+    The roles of the row are added, and the other values replaced.
     """
     earlier_roles = meanings.get("role", ())
     meanings.update(new)

@@ -64,8 +64,8 @@ def render_pages(data: bytes) -> tuple[list[str], int]:
 def render_pages_from(data: bytes, first: str) -> tuple[list[str], int]:
     """Return pages of a PDF file as data URLs, and the number of further pages.
 
-    `first` is the number of the first page to return. It is a text, because the other process gets
-    only texts beside the file. "0" is the first page of the file.
+    `first` is the number of the first page to return. The number is a text, because the other
+    process gets only texts beside the file. "0" is the first page of the file.
     """
     from pypdfium2 import PdfDocument  # noqa: PLC0415 - slow to import
 
@@ -87,7 +87,7 @@ def render_pages_from(data: bytes, first: str) -> tuple[list[str], int]:
 def to_data_url(data: bytes) -> str:
     """Return a picture as the data URL of an upright JPEG without metadata.
 
-    Its longer side has at most `MAX_SIDE_PIXELS`.
+    The longer side of the picture has at most `MAX_SIDE_PIXELS`.
 
     Raises:
         UnusableFile: the data are too large, or not a picture.

@@ -1,6 +1,6 @@
 """The contract of the sommelier's answer.
 
-An answer names wines by ids that a tool returned. They are shown as cards with facts from the
+An answer names wines by ids that a tool returned. The wines are shown as cards with facts from the
 catalogue, in the language of the turn. Links and the paths of cited documents must come from tools,
 and figures in prose must be in the evidence (`grounding.py`).
 """

@@ -1,7 +1,7 @@
 """The wines read from a user's pictures and files, and the tool that lists them.
 
-They are evidence of a separate kind, because a wine on a label or a wine list may not be in the
-catalogue. Only their text is stored, never the pictures.
+These wines are evidence of a separate kind, because a wine on a label or a wine list may not be in
+the catalogue. Only their text is stored, never the pictures.
 """
 
 from collections.abc import Mapping

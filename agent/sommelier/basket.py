@@ -135,7 +135,8 @@ def format_total(
 ) -> str:
     """Return the total of several lines, and what remains of the guest's budget.
 
-    It is empty if the prices are in several currencies. A budget counts only if the guest named it.
+    The text is empty if the prices are in several currencies. A budget counts only if the guest
+    named it.
     """
     currencies = {line.currency for line in lines}
     if len(currencies) != 1:

@@ -127,7 +127,7 @@ def _without_dessert(
 def get_pairing_name(request: Request) -> str:
     """Return the name of the pairing of a request's dishes, or an empty string.
 
-    It is that of the first dish that has one. If no style suits all dishes, as with steak and
+    The first dish that has a pairing decides. If no style suits all dishes, as with steak and
     salmon, it is `BRIDGE`, provided that a wine of that pairing comes near to each of them.
     """
     names = _list_pairing_names(request)

@@ -1,6 +1,6 @@
 """The phrases with which an answer claims what only a source can know, as patterns.
 
-They match folded words between spaces: " we deliver to cork ". The phrases are in the table
+The patterns match folded words between spaces: " we deliver to cork ". The phrases are in the table
 `claims` of each language in `languages/`.
 """
 
@@ -48,7 +48,7 @@ class WordedText:
     def quote(self, match: Match) -> str:
         """Return the part of the text in which a pattern matched its folded words.
 
-        It begins after a space: of "I'll reserve", the pattern may match "ll reserve".
+        The part begins after a space: of "I'll reserve", the pattern may match "ll reserve".
         """
         first = self._find_first(match)
         last = first + len(match[0].split()) - 1
@@ -131,7 +131,8 @@ def _compile_phrases(claims: Claims, language: str) -> ClaimPhrases:
 def load_bottle_counts() -> Pattern:
     """Return a pattern of a number before a word for bottles: "24 butelki", "24本".
 
-    It matches a text in which number words are digits. Its groups are `count`, and `words` for all.
+    The pattern matches a text in which number words are digits. Its groups are `count`, and `words`
+    for all.
     """
     words: set[str] = set()
     for language in load_languages().values():

@@ -234,7 +234,10 @@ def _find_words(
 
 
 def _lack_all(allergens: Sequence[Allergen], wines: Sequence[AnyWine]) -> bool:
-    """Return whether wines are known to be free of all these allergens; not if none is named."""
+    """Return whether wines are known to be free of all these allergens.
+
+    At least one must be named.
+    """
     if not allergens or not wines:
         return False
     for wine in wines:

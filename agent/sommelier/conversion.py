@@ -1,7 +1,7 @@
 """Show prices also in the currency that the guest named: `€8.90 (≈ 38 zł)`.
 
-The rates are the rounded ones of `currencies.toml`. They tell a guest roughly how much a price is.
-What the guest pays is the price of the wine in its own currency.
+The rates are the rounded ones of `currencies.toml`. The converted prices tell a guest roughly how
+much a wine costs. What the guest pays is the price of the wine in its own currency.
 """
 
 from collections.abc import Sequence

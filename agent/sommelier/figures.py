@@ -57,7 +57,7 @@ NO_POINTS: Final = pattern(r"分[钟鐘之間前後\u3040-\u30ff]")
 
 
 class Amount(NamedTuple):
-    """An amount of money in prose; `currencies` is empty if the text names no currency."""
+    """An amount of money in prose. `currencies` is empty if the text names no currency."""
 
     text: str
     value: float

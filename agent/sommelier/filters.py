@@ -117,7 +117,7 @@ class Budget(NamedTuple):
 def parse_budget(value: str) -> Budget:
     """Return the budget in the value of a fact.
 
-    It is `40 EUR` (at most 40), `15-30 EUR`, or `60- EUR` (at least 60).
+    The value is `40 EUR` (at most 40), `15-30 EUR`, or `60- EUR` (at least 60).
     """
     amount, _, currency = value.partition(" ")
     low, _, high = amount.rpartition("-")

@@ -64,7 +64,7 @@ async def list_prefetched_calls(
 ) -> tuple[ToolCall, ...]:
     """Return the tool calls to run before a model is asked, as if it had made them.
 
-    They have no id, because no model has asked for them.
+    The calls have no id, because no model has asked for them.
     """
     shown_ids = inquiry.last_shown_ids
     # The user writes about the pictures if they are new, or if no wines were shown.

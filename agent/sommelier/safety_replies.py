@@ -13,7 +13,7 @@ def safety_reply(
     safety: SafetyState,
     texts: Help,
 ) -> Reply:
-    """Return the reply for any action except ANSWER. It needs no model and shows no wine."""
+    """Return the reply for any action except ANSWER. The reply needs no model and shows no wine."""
     writers = {
         SafetyAction.CRISIS_HELP: texts.write_crisis_help,
         SafetyAction.NUMBERS: texts.write_numbers,
@@ -38,7 +38,7 @@ def add_line(
 ) -> Reply:
     """Return a reply with a line about help, if one is due.
 
-    It is due after a crisis, and if the message of the user may state a concern.
+    The line is due after a crisis, and if the message of the user may state a concern.
     """
     if reply.safety_action is not SafetyAction.ANSWER:
         return reply

@@ -132,8 +132,8 @@ class Sums:
 class BasketSums:
     """The amounts that follow from prices and from the bottles that are counted.
 
-    They are the prices and their multiples, the sums of some lines or of one bottle of some wines,
-    and the total with another count of one wine that the sentence states.
+    These amounts are the prices and their multiples, the sums of some lines or of one bottle of
+    some wines, and the total with another count of one wine that the sentence states.
     """
 
     def __init__(self, amounts: KnownAmounts) -> None:
@@ -178,7 +178,8 @@ class BasketSums:
     def _is_what_remains(self, value: float, margin: float) -> bool:
         """Return whether `value` remains of an amount that the guest named, or is lacking.
 
-        It is lacking for the whole basket. What remains after some of its wines is not rounded.
+        The value is lacking for the whole basket. What remains after some of its wines is not
+        rounded.
         """
         for named in self._amounts.named:
             if _is_near(value, _subtract([named], self._whole), margin):

@@ -86,7 +86,7 @@ def list_known_names(kind: NameKind) -> Collection[str]:
 def find_canonical_name(kind: NameKind, name: str) -> str:
     """Return the normalized canonical name: `syrah` for both `Shiraz` and `Syrah`.
 
-    It is empty if `name` has no letter and no digit.
+    The result is empty if `name` has no letter and no digit.
     """
     names = list_synonyms(kind, name)
     if not names:

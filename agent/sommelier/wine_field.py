@@ -7,7 +7,8 @@ from dataclasses import dataclass
 class WineField:
     """The uses that the product makes of a field of a wine.
 
-    By default a field is only imported and stored. It is shown to nobody, and is no evidence.
+    By default a field is only imported and stored. Such a field is shown to nobody, and is no
+    evidence.
     """
 
     is_evidence: bool = False

@@ -166,8 +166,8 @@ def get_trace_encoder(project: Project) -> TraceEncoder:
 def observe(client: Langfuse, trace: TraceRecord) -> dict[str, SpanRecord]:
     """Create an observation for each span of a trace, and return the spans by observation id.
 
-    If the client has a current observation, the new observations are below it. They begin and end
-    now, not at the times of the spans.
+    If the client has a current observation, the new observations are below it. New observations
+    begin and end now, not at the times of the spans.
     """
     observations: dict[str | None, Any] = {}
     observed: dict[str, SpanRecord] = {}

@@ -1,7 +1,7 @@
 """A project of Langfuse: its settings, the errors of its server, and its prompts.
 
 All calls of Langfuse's client block while they wait for the network. Therefore they are made in a
-thread or by a command. They raise errors of HTTP and of the client.
+thread or by a command. The calls raise errors of HTTP and of the client.
 """
 
 import asyncio
@@ -58,7 +58,7 @@ def to_unavailable(
 ) -> Unavailable:
     """Return an `Unavailable` for an error of Langfuse's client or of HTTP.
 
-    It is `Refused` if the same request would fail again. `check` names the settings that may be
+    Return `Refused` if the same request would fail again. `check` names the settings that may be
     wrong.
     """
     if isinstance(error, Unavailable):

@@ -198,9 +198,9 @@ def _mask_location(found: Match) -> str:
 class Rule:
     """Masks data of one kind.
 
-    `form` is the pattern of what looks like the data. Its groups are the text before the data, the
-    data, and the text after it. `find` returns the part of the second group that is to be masked,
-    or "" if it only looks like the data.
+    `form` is the pattern of what looks like the data. The groups of the pattern are the text before
+    the data, the data, and the text after it. `find` returns the part of the second group that is
+    to be masked, or "" if it only looks like the data.
     """
 
     form: Pattern

@@ -1,7 +1,8 @@
 """Record the trace of a turn as plain data, to be stored when the turn ends.
 
 Recording a span costs a few microseconds. Masking, encoding and sending come later. A turn that a
-crash interrupted leaves no trace. It is run again, and then traced as a whole with the same ids.
+crash interrupted leaves no trace. The turn is run again, and then traced as a whole with the same
+ids.
 """
 
 import asyncio
@@ -146,7 +147,10 @@ class TraceRecord:
         kind: SpanType,
         parent: SpanRecord | None = None,
     ) -> "OpenSpan":
-        """Open a span. Its id depends only on the trace and the number of spans before it."""
+        """Open a span.
+
+        The id of the span depends only on the trace and the number of spans before it.
+        """
         number = len(self.spans)
         seed = f"{self.trace_id}:{number}".encode()
         record = SpanRecord(

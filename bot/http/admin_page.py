@@ -1,7 +1,7 @@
 """Serve the admin page: a week of usage and cost, what went wrong, and the traces of turns.
 
 An admin signs in with the token as the password, and with any user name. Pages are never cached.
-They contain texts of users, which the template escapes.
+The pages contain texts of users, which the template escapes.
 """
 
 import asyncio

@@ -62,7 +62,10 @@ class CannotListen(Exception):
 
 
 def build_webhook_router(accept: AcceptUpdates, secret: SecretStr) -> APIRouter:
-    """Return the route of Telegram's webhook. It answers 200 when `accept` has stored an update."""
+    """Return the route of Telegram's webhook.
+
+    The route answers 200 when `accept` has stored an update.
+    """
     router = APIRouter(include_in_schema=False)
 
     @router.post(WEBHOOK_PATH)
@@ -131,7 +134,7 @@ def build_http_app(
     routes: Sequence[BaseRoute] = (),
     token: SecretStr | None = None,
 ) -> FastAPI:
-    """Return an app with these routes. It answers errors in JSON.
+    """Return an app with these routes. The app answers errors in JSON.
 
     If there is a `token`, requests to `TOKEN_PATHS` must send it.
     """
@@ -241,8 +244,8 @@ async def serve_http(
 ) -> None:
     """Serve `app` on a listening socket until cancelled, then close the socket.
 
-    After a cancellation the server finishes its current requests. It aborts those that take longer
-    than `finish_seconds` with status 500. Signals are left to the caller.
+    After a cancellation the server finishes its current requests. Requests that take longer than
+    `finish_seconds` are aborted with status 500. Signals are left to the caller.
     """
     server = Server(_configure(app, finish_seconds))
     # The server must not handle signals.

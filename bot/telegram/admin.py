@@ -320,7 +320,7 @@ def get_replied_message(message: Message) -> Message | None:
     """Return the message that a message replies to, or None.
 
     In a forum topic, Telegram marks messages that reply to nothing as replies to the topic's first
-    message. They have no replied message here.
+    message. Such messages have no replied message here.
     """
     replied_message = message.reply_to_message
     if replied_message is None or replied_message.forum_topic_created:

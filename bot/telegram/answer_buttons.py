@@ -280,7 +280,7 @@ def _tool_buttons(reply: Reply) -> ButtonRows:
 
 
 def _digest(proposal: Proposal) -> str:
-    """Return a hash of a proposed call. It is short enough for the data of a button."""
+    """Return a hash of a proposed call. The hash is short enough for the data of a button."""
     call = f"{proposal.tool_name} {proposal.arguments}"
     digest = hashlib.sha256(call.encode()).hexdigest()
     return digest[:DIGEST_CHARS]

@@ -294,7 +294,7 @@ def as_quote(text: str) -> str:
 
 
 def _first_name(names: Sequence[str]) -> str:
-    """Return the first name of the user, or "". It is the first of the names of a turn.
+    """Return the first of the names of a turn, which is the first name of the user, or "".
 
     The result has at most `NAME_CHARS` characters, all on one line.
     """

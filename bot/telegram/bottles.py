@@ -81,7 +81,10 @@ def _say_too_few(item: CellarItem) -> str:
 
 
 def _item_buttons(items: Sequence[CellarItem], prefix: str) -> ButtonRows:
-    """Return a button for each item. Its data are `prefix` and the number of the item."""
+    """Return a button for each item.
+
+    The data of a button are `prefix` and the number of the item.
+    """
     buttons = []
     for item in items:
         label = clip(f"{item.count} × {to_wine(item).label}", MAX_LABEL_CHARS)

@@ -414,9 +414,10 @@ def as_visible_to(
 async def set_language_of_turn(update: Update, turn: ChatTurn) -> None:
     """Set the language of the turn.
 
-    It is the language that the user has chosen. Without a choice it is that of the message if it is
-    clear, or else the one that they wrote before, or that of their app. If they have certainly
-    written in another language than before, collect this as a new value of the setting.
+    The language that the user has chosen counts. Without a choice, the language of the message
+    counts if it is clear, or else the one that they wrote before, or that of their app. If they
+    have certainly written in another language than before, collect this as a new value of the
+    setting.
     """
     user = update.effective_user
     app_code: str | None = None

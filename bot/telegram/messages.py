@@ -54,7 +54,8 @@ def chat_and_user_ids(update: Update) -> tuple[int, int]:
 def names_of(update: Update) -> tuple[str, ...]:
     """Return the names that traces must not contain.
 
-    They are those of the sender, of the chat, and of the user to whose message the sender replies.
+    These are the names of the sender, of the chat, and of the user to whose message the sender
+    replies.
     """
     named: list[User | Chat | None] = [update.effective_user]
     message = update.effective_message

@@ -2,9 +2,9 @@
 
 Our Markdown has `**bold**`, `*italic*`, `` `code` ``, `- ` for bullets, `> ` for quotes, `**> ` for
 expandable quotes, and fenced code. All other text is shown literally. A link is written as
-`<https://…>`. It is shown as its domain, or as the query if it leads to a web search. Telegram
-would turn other texts into links, too, such as "example.com". They are rendered as code, in which
-Telegram makes no links.
+`<https://…>`. The link is shown as its domain, or as the query if it leads to a web search.
+Telegram would turn other texts into links, too, such as "example.com". They are rendered as code,
+in which Telegram makes no links.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -88,8 +88,8 @@ def split_messages(markdown: str, limit: int = MAX_MESSAGE_UNITS) -> list[str]:
     """Return Markdown as HTML messages within Telegram's limits. None of them is empty.
 
     A text is split after a paragraph if that is possible, or else after a line, a sentence or a
-    word. `limit` is the longest visible text of a message in UTF-16 units. It must be 2 at least,
-    which is the length of an emoji.
+    word. `limit` is the longest visible text of a message in UTF-16 units, and at least 2, the
+    length of an emoji.
     """
     text, marks = parse(_cut_reply(markdown))
     links = frozenset(find_auto_links(text, MAX_LINKS))

@@ -1,7 +1,8 @@
 """Deliver committed messages to Telegram, each at most once.
 
-After a timeout or a lost connection, nobody knows whether Telegram received the request. It is not
-repeated then: in rare cases a user misses a part of an answer, but nobody gets it twice.
+After a timeout or a lost connection, nobody knows whether Telegram received the request. The
+request is not repeated then: in rare cases a user misses a part of an answer, but nobody gets it
+twice.
 """
 
 import asyncio
@@ -477,7 +478,7 @@ def _content(message: OutboxRow) -> dict[str, Any]:
 
 
 def classify_error(error: TelegramError) -> DeliveryError:
-    """Return the kind of an error. It decides whether the message may be sent again."""
+    """Return the kind of an error. The kind decides whether the message may be sent again."""
     if isinstance(error, RetryAfter):
         return "rate_limited"
     is_unknown_chat = "chat not found" in str(error).lower()

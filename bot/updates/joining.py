@@ -158,9 +158,10 @@ def as_int(value: object) -> int:
 def is_same_turn(payloads: Sequence[Payload], later: Payload) -> bool:
     """Return whether a later update belongs to the turn of `payloads`, which has no answer yet.
 
-    It does if it edits one of their messages, or if the same user writes one more message. In a
-    group it must follow within `GROUP_SECONDS`, because the user may also write to others there. A
-    message that replies to another message joins only messages that reply to the same one.
+    The update does if it edits one of their messages, or if the same user writes one more message.
+    In a group the update must follow within `GROUP_SECONDS`, because the user may also write to
+    others there. A message that replies to another message joins only messages that reply to the
+    same one.
     """
     edited = get_object(later, "edited_message")
     if edited:

@@ -1,6 +1,6 @@
 """Change a whole cellar by a file.
 
-What the file says is kept first. It changes the cellar only when the user says so.
+What the file says is kept first. The cellar changes only when the user says so.
 """
 
 from dataclasses import dataclass

@@ -70,7 +70,7 @@ The children of nodes of other types are separated by a blank line.
 class Content:
     """The blocks of a file, and its title, which is "" if the file has none.
 
-    `note` is a warning for the operator, such as "has 3 damaged places". It is usually "".
+    `note` is a warning for the operator, such as "has 3 damaged places". The note is usually "".
     """
 
     blocks: Iterable[Block]

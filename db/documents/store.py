@@ -171,7 +171,7 @@ class SqlDocumentStore(SqlRepository):
             return await count_changed(session, remove)
 
     async def save(self, *documents: Document) -> list[SaveResult]:
-        """Store documents with their chunks in one transaction. They replace older versions.
+        """Store documents with their chunks in one transaction, in place of older versions.
 
         Return what was done with each document, in order. No two documents may have the same path.
         """

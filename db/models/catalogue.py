@@ -27,7 +27,7 @@ with several values is not among them: its column is JSON.
 
 
 def _make_column(name: str, annotation: Any) -> sa.Column[Any]:
-    """Return the column of a field of `Wine`. It can be null if the field can be None."""
+    """Return the column of a field of `Wine`. The column can be null if the field can be None."""
     if get_origin(annotation) is tuple:
         return sa.Column(name, sa.JSON, nullable=False)
     # `int | None` has the arguments `int` and `NoneType`. `int` has no arguments.
@@ -81,7 +81,7 @@ class CatalogueVersionRow(Base):
 class OfferRow(Base):
     """An offer of a wine. `position` is its place among the offers of the wine, from 0 on.
 
-    `changed_at` is when the staff changed the offer. It is None if the offer is as in its list.
+    `changed_at` is when the staff changed the offer, or None if the offer is as in its list.
     """
 
     __tablename__ = "offers"

@@ -30,7 +30,7 @@ class ReferralState(StrEnum):
 class ChatRow(Base):
     """A chat. A private chat has the id of its user.
 
-    `is_reachable` says whether the bot can write there. It is None until a user has written there.
+    `is_reachable` says whether the bot can write there, and is None until a user has written there.
     `migrated_to` is the id of the supergroup that has replaced a group. `access` is an admin's
     decision about a user, and `is_introduced` says whether the admins were asked for it.
     """

@@ -40,7 +40,10 @@ class SettingRow(MappedAsDataclass, Base, kw_only=True):
 
 
 class ConcernRow(MappedAsDataclass, Base, kw_only=True):
-    """A safety concern or an allergy of a user in one chat. It expires at `until`, or never."""
+    """A safety concern or an allergy of a user in one chat.
+
+    The concern expires at `until`, or never.
+    """
 
     __tablename__ = "concerns"
     __table_args__ = (

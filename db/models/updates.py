@@ -35,12 +35,12 @@ class UpdateState(StrEnum):
 class UpdateRow(Base):
     """A Telegram update. When its turn has ended, the payload is emptied.
 
-    A `lane` is a queue of a chat. Its updates are answered in order. `message_id` is the id of the
-    new or edited message. `turn_id` is the id of the update that began the turn. `tries` counts the
-    starts of the turn. It is reset when an operator has the update tried again. `epoch` counts the
-    starts, too, and is never reset: only the process that knows the current epoch may commit the
-    turn. `placeholder_id` is the message in a group that shows the progress of the turn. `calls`
-    are the calls of tools that may write. A call is stored before it is made.
+    A `lane` is a queue of a chat. The updates of a lane are answered in order. `message_id` is the
+    id of the new or edited message. `turn_id` is the id of the update that began the turn. `tries`
+    counts the starts of the turn. It is reset when an operator has the update tried again. `epoch`
+    counts the starts, too, and is never reset: only the process that knows the current epoch may
+    commit the turn. `placeholder_id` is the message in a group that shows the progress of the turn.
+    `calls` are the calls of tools that may write. A call is stored before it is made.
     """
 
     __tablename__ = "updates"

@@ -188,9 +188,10 @@ class Inbox(TraceStoringRepository):
     ) -> None:
         """Store all that a turn has collected. Then the messages `commit.outgoing` must be sent.
 
-        If there is an `error`, the turn has failed. Its messages are the apology, which replaces
-        all unsent messages, and `end` will set the update aside. A repeated commit changes nothing,
-        so a commit can be repeated after an error that leaves open whether it was carried out.
+        If there is an `error`, the turn has failed. The messages of such a turn are the apology,
+        which replaces all unsent messages, and `end` will set the update aside. A repeated commit
+        changes nothing, so a commit can be repeated after an error that leaves open whether it was
+        carried out.
 
         Raises:
             TurnTaken: another process has begun the turn.

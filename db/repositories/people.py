@@ -237,7 +237,7 @@ class MemoryRepository(CellarRepository):
     async def list_owners_to_remind(self, season: str) -> list[int]:
         """Return the users who own bottles and may be reminded of them.
 
-        They were not reminded in this season yet.
+        Users who were reminded in this season are left out.
         """
         unwilling = _select_unwilling(REMINDERS)
         reminded = select(ReminderRow.user_id).where(ReminderRow.season == season)

@@ -61,7 +61,7 @@ class Retention(SqlRepository):
     async def delete_presses(self, older_than: timedelta) -> None:
         """Delete older presses and older times of deletions.
 
-        They are only needed by turns that began before them, and no turn runs that long.
+        Such rows are only needed by turns that began before them, and no turn runs that long.
         """
         before = self.now() - older_than
         async with self.sessions.begin() as session:

@@ -26,7 +26,7 @@ class UnmetWish:
     """A wish of a guest that a turn did not meet.
 
     `reasons` has the `Lack` of the turn if it has one. If the guest pressed 👎, it also has the
-    reason that the guest chose, or else "disliked". `words` are what the guest wrote. They are
+    reason that the guest chose, or else "disliked". `words` are what the guest wrote. The words are
     empty if the guest keeps them out of traces, or has deleted them.
     """
 

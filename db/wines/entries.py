@@ -17,9 +17,9 @@ class Entry:
     """A wine, and the forms of its fields that a search compares.
 
     `number` is its position in the catalogue. `price` is the price of its first offer in euros.
-    `origin` (region and appellation), `name` and `text` are normalised. They begin and end with a
-    space, so that a search finds whole words such as ` rhone `. `shuffle` is a number that looks
-    random and stays the same: by it, a ranking mixes equally good wines.
+    `origin` (region and appellation), `name` and `text` are normalised. These texts begin and end
+    with a space, so that a search finds whole words such as ` rhone `. `shuffle` is a number that
+    looks random and stays the same: by it, a ranking mixes equally good wines.
     """
 
     number: int

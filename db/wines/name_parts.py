@@ -23,7 +23,10 @@ MAX_CANDIDATES: Final = 400
 
 
 class SpellingIndex:
-    """Finds words that are spelt alike. It has them by length: a misspelt word is about as long."""
+    """Finds words that are spelt alike.
+
+    The words are kept by length: a misspelt word is about as long.
+    """
 
     def __init__(self, words: Iterable[str]) -> None:
         self._words_by_length: dict[int, list[str]] = defaultdict(list)

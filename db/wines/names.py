@@ -4,7 +4,7 @@ Every word of a name must be among the words of a wine: its producer, name, plac
 vintage. A word that no wine has may be misspelt: then similar words count. A name is also found if
 its spaces are missing or stand elsewhere: "chateau neuf du pape".
 
-To compare a name with each of 20,000 others would take too long. It is compared only with those
+To compare a name with each of 20,000 others would take too long. A name is compared only with those
 that have enough letters in common with it (`db.wines.name_parts`).
 """
 

@@ -207,7 +207,7 @@ def _find_front(
 
 
 def _order(candidate: Candidate) -> tuple[object, ...]:
-    """Return the sort key of a candidate. It ends with the id, so no two keys are equal."""
+    """Return the sort key of a candidate. The key ends with the id, so no two keys are equal."""
     return (
         candidate.first,
         candidate.points,

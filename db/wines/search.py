@@ -135,7 +135,7 @@ class WineIndex:
         """Return the wines that are most like a name that no wine has, as a field of a result.
 
         These are other vintages of the wine. If there are none, these are wines that the name
-        mentions within a longer text, or else wines with a similar name. They pass all other
+        mentions within a longer text, or else wines with a similar name. The wines pass all other
         filters.
         """
         similar_numbers = {

@@ -72,7 +72,10 @@ def select_telling_words(words: Iterable[str]) -> list[str]:
 
 @cache
 def list_known_words() -> frozenset[str]:
-    """Return the words of the names of grapes and regions. They are taken as spelt rightly."""
+    """Return the words of the names of grapes and regions.
+
+    These words are taken as spelt rightly.
+    """
     names = [
         *list_known_names("grapes"),
         *list_known_names("regions"),

@@ -104,7 +104,7 @@ def read_catalogue(path: Path) -> CatalogueFile:
 async def read_catalogue_safely(
     path: Path, currency: Currency | None = None
 ) -> CatalogueFile:
-    """Return the wines of a file from outside. It is parsed in a process with limits.
+    """Return the wines of a file from outside. The file is parsed in a process with limits.
 
     `currency` is the currency of prices that name none.
 

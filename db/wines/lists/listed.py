@@ -20,9 +20,9 @@ NO_LIST: Final = "a sheet without a list of wines"
 class OfferCells:
     """An offer in the words of the file.
 
-    `stock` is a number or a word such as "sold out". It is blank if the file does not say it.
-    `in_stock` is set if the program of the shop itself decides whether the wine can be bought: some
-    go on selling when nothing is left. It then counts instead of `stock`.
+    `stock` is a number or a word such as "sold out", or blank if the file says nothing. `in_stock`
+    is set if the program of the shop itself decides whether the wine can be bought: some go on
+    selling when nothing is left. It then counts instead of `stock`.
     """
 
     kind: OfferKind = OfferKind.BOTTLE

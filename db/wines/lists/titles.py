@@ -48,7 +48,7 @@ class Title:
     def derived_fields(self, given_producer: str) -> tuple[str, ...]:
         """Return the names of the fields that only the title states.
 
-        They are ("producer",) if no column has the producer, which is then `given_producer`.
+        The names are ("producer",) if no column has the producer, which is then `given_producer`.
         """
         if self.producer and not given_producer:
             return ("producer",)

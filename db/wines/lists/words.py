@@ -1,4 +1,4 @@
-"""The words by which lists are understood, in seven languages. They stand in `words.toml`."""
+"""The words of `words.toml`, by which lists are understood, in seven languages."""
 
 from functools import cache
 from pathlib import Path

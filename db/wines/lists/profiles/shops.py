@@ -98,7 +98,7 @@ def make_offer(
     *,
     in_stock: bool,
 ) -> OfferCells:
-    """Return the offer of a variant. It is a bottle if `packing` is None."""
+    """Return the offer of a variant. The offer is a bottle if `packing` is None."""
     packing = packing or Packing(OfferKind.BOTTLE)
     return OfferCells(
         kind=packing.kind,
@@ -309,7 +309,10 @@ def _find_other_goods(text: str) -> str:
 
 
 def find_shop_vendor(vendors: Sequence[str]) -> str:
-    """Return the vendor of nearly all products, or "". It is the shop, not a producer of wine."""
+    """Return the vendor of nearly all products, or "".
+
+    This vendor is the shop, not a producer of wine.
+    """
     if len(vendors) < MIN_SHARED_VENDORS:
         return ""
     [(commonest, count)] = Counter(vendors).most_common(1)

@@ -1,7 +1,8 @@
 """Read the export of products of WooCommerce, with the English or the German column names.
 
 A product may have variations, which are rows of their own. A variation names the product as its
-parent, by the article number or as `id:42`. It is an offer of the wine, or a vintage of it.
+parent, by the article number or as `id:42`. A variation is an offer of the wine, or a vintage of
+it.
 """
 
 from collections import defaultdict
