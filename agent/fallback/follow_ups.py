@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from functools import cache
+from math import ceil, floor
 from typing import Final
 
 from agent.i18n import languages, translate, translate_into
@@ -18,7 +19,6 @@ from agent.query_reading.request import SCALES, STEPS_IF_NOT_SWEET, Request
 from agent.sommelier.wine import Wine
 from agent.text import split_words
 
-CENT: Final = 0.01
 MAX_PRICE_FACTOR: Final = 2
 """A wine that should be better costs at most twice the dearest wine shown."""
 SWEETER_STEPS: Final = 2
@@ -165,15 +165,15 @@ def _cheaper(request: Request, shown: Sequence[Wine]) -> Request:
 
 
 def _dearer(request: Request, shown: Sequence[Wine]) -> Request:
-    """Return the request with limits above the highest price that was shown."""
+    """Return the request with limits above the highest price that was shown, in whole amounts."""
     priced = [wine for wine in shown if wine.price is not None]
     if not priced:
         return request
     dearest = max(priced, key=_price_in_euros)
     price = dearest.price or 0
     limits = {
-        "min_price": round(price + CENT, 2),
-        "max_price": round(price * MAX_PRICE_FACTOR, 2),
+        "min_price": floor(price) + 1,
+        "max_price": ceil(price * MAX_PRICE_FACTOR),
         "currency": dearest.currency,
     }
     return _with_prices(request, limits)

@@ -16,10 +16,19 @@ from agent.i18n import translate
 from agent.query_reading.prices import PRICE_FIELDS
 from agent.query_reading.request import SCALES, Request
 from agent.query_reading.tables import load_pairings
+from agent.sommelier.basket import find_offer
 from agent.sommelier.building_queries import get_pairing_name
-from agent.sommelier.cards import format_prices
+from agent.sommelier.cards import format_price
+from agent.sommelier.conversion import format_converted
 from agent.sommelier.filters import matches
-from agent.sommelier.vocabulary import Body, Colour, Style
+from agent.sommelier.vocabulary import (
+    Body,
+    Colour,
+    Currency,
+    OfferKind,
+    Style,
+    to_euros,
+)
 from agent.sommelier.wine import Wine
 
 UNREMARKABLE: Final = "medium"
@@ -65,7 +74,7 @@ def describe_fit(wine: Wine, request: Request) -> str:
 
 
 def _describe_met(wine: Wine, request: Request) -> str:
-    """Return the parts of a wish that a wine meets, with its price if the wish has one."""
+    """Return the parts of a wish that a wine meets, with the price of the wine if it does."""
     met: dict[str, tuple[str, ...]] = {}
     for field, values in request.inclusions.items():
         if field != "tannins" or _has_tannin(wine):
@@ -73,9 +82,35 @@ def _describe_met(wine: Wine, request: Request) -> str:
     met_request = Request(filters=met)
     parts = [describe_filters(met_request)]
     names_price = not PRICE_FIELDS.isdisjoint(request.filters)
-    if names_price:
-        parts.append(format_prices(wine))
+    if names_price and not _is_too_cheap(wine, request):
+        parts.append(format_asked_price(wine, request))
     return _join_parts(parts)
+
+
+def _is_too_cheap(wine: Wine, request: Request) -> bool:
+    """Return whether a wine costs less than a wish asks for. None that is found costs more."""
+    min_price = request.filters.get("min_price")
+    price = wine.price_in_euros
+    if min_price is None or price is None:
+        return False
+    currency = Currency(request.filters.get("currency", Currency.EUR))
+    return price < to_euros(min_price, currency)
+
+
+def format_asked_price(wine: Wine, request: Request) -> str:
+    """Return the price of a wine in the size that a wish asks for, or else in its usual size.
+
+    If the wish names another currency, the price is also given in that one.
+    """
+    kind = None
+    if "offer" in request.filters:
+        kind = OfferKind(request.filters["offer"])
+    offer = find_offer(wine, kind) or wine.offers[0]
+    if offer.price is None:
+        return ""
+    named_currency = Currency.__members__.get(request.filters.get("currency", ""))
+    converted = format_converted(offer.price, offer.currency, named_currency)
+    return f"{format_price(wine, offer)}{converted}"
 
 
 def _describe_pairing_reasons(wine: Wine, request: Request) -> str:
@@ -137,6 +172,9 @@ def _list_unmet(wine: Wine, request: Request) -> list[str]:
             continue
         if _is_known(wine, field):
             unmet.append(describe_field(field, request))
+    if _is_too_cheap(wine, request):
+        price = format_asked_price(wine, request)
+        unmet.append(translate("fallback_price_limit", price=price))
     return list(dict.fromkeys(unmet))
 
 

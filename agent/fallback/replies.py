@@ -11,7 +11,7 @@ from typing import Final
 from agent.documents.passages import Chunk, announce_passages, format_source_line
 from agent.fallback.follow_ups import FollowUp, find_cheapest
 from agent.fallback.merging import Wish, has_earlier_wishes
-from agent.fallback.reasons import describe_fit
+from agent.fallback.reasons import describe_fit, format_asked_price
 from agent.fallback.searching import FoundWines
 from agent.fallback.wording import (
     describe_field,
@@ -30,7 +30,6 @@ from agent.query_reading.tables import load_pairings
 from agent.sommelier.building_queries import find_only_suited_dish, get_pairing_name
 from agent.sommelier.cards import (
     asks_for_vegan,
-    format_prices,
     get_shown_label,
     render_wine,
 )
@@ -101,8 +100,8 @@ def show_found_wines(wish: Wish, found: FoundWines) -> Reply:
     caveat_sentences = _list_caveats(wish.own_request, wines)
     caveats = join_paragraphs(*caveat_sentences)
     if not wines:
-        return _say_nothing_was_found(wish, caveats)
-    remarks = " ".join(_list_remarks(found, wish))
+        return _say_nothing_was_found(wish, found, caveats)
+    remarks = " ".join(filter(None, _list_remarks(found, wish)))
     intro = join_paragraphs(_interpret(request), remarks)
     reply = show_wines(intro, wines, request, closing=caveats)
     if found.unmet_fields:
@@ -245,7 +244,7 @@ def _interpret(request: Request) -> str:
     return translate("fallback_read", request=escape(description))
 
 
-def _say_nothing_was_found(wish: Wish, caveats: str) -> Reply:
+def _say_nothing_was_found(wish: Wish, found: FoundWines, caveats: str) -> Reply:
     """Return a reply that says why no wine is shown."""
     name = wish.request.name
     if name and not wish.own_request.is_about_wine:
@@ -256,7 +255,8 @@ def _say_nothing_was_found(wish: Wish, caveats: str) -> Reply:
     lack = Lack.WINES
     if name:
         lack = Lack.NAME
-    reason = _explain_lack(wish)
+    sentences = (_explain_lack(wish), _name_cheapest_above(found, wish.request))
+    reason = " ".join(filter(None, sentences))
     way_out = ""
     if has_earlier_wishes(wish):
         way_out = translate("fallback_start_over")
@@ -274,7 +274,7 @@ def _explain_lack(wish: Wish) -> str:
     cheapest = find_cheapest(wish.compared)
     if FollowUp.CHEAPER in wish.follow_ups and cheapest is not None:
         label = escape(get_shown_label(cheapest))
-        price = format_prices(cheapest)
+        price = format_asked_price(cheapest, wish.request)
         return translate("fallback_none_cheaper", name=label, price=price)
     if wish.excluded_ids:
         return translate("fallback_all_shown")
@@ -294,6 +294,7 @@ def _list_remarks(found: FoundWines, wish: Wish) -> Iterator[str]:
     if found.unmet_fields:
         limits = _name_fields(found.unmet_fields, request)
         yield translate("fallback_relaxed", limits=limits)
+        yield _name_cheapest_above(found, request)
         if has_earlier_wishes(wish):
             yield translate("fallback_start_over")
     if found.partly_unmet_fields:
@@ -305,6 +306,16 @@ def _list_remarks(found: FoundWines, wish: Wish) -> Iterator[str]:
     suited_dish = find_only_suited_dish(request)
     if suited_dish and "foods" not in found.unmet_fields:
         yield translate("fallback_first_dish", dish=escape(suited_dish))
+
+
+def _name_cheapest_above(found: FoundWines, request: Request) -> str:
+    """Return which wine would meet a wish if its price were no limit, or "" if none would."""
+    wine = found.cheapest_above
+    if wine is None:
+        return ""
+    label = escape(get_shown_label(wine))
+    price = format_asked_price(wine, request)
+    return translate("fallback_dearer_fits", name=label, price=price)
 
 
 def _name_fields(fields: Sequence[str], request: Request) -> str:

@@ -4,6 +4,8 @@ A hard filter excludes wines, a soft one only ranks them. Highest prices, allerg
 are always hard. If no wine matches, a lowest price is dropped. If there is still none, kind,
 sweetness, grape and place become soft. Body, tannin, acidity and the pairing of a dish are always
 soft, except the body that a button asks for.
+
+If the highest price is to blame, the least expensive wine that meets the rest is looked for.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,6 +35,8 @@ RELAXATION_STEPS: Final[Sequence[Sequence[str]]] = (
 KIND_KEEPING_STEPS: Final = RELAXATION_STEPS[:-1]
 """The steps after which the wines still have a style that was asked for."""
 BODY_FOLLOW_UPS: Final = frozenset({FollowUp.LIGHTER, FollowUp.FULLER})
+COMPARED_FOLLOW_UPS: Final = frozenset({FollowUp.CHEAPER, FollowUp.LIKE})
+"""The follow-ups to which a wine above the highest price is no answer."""
 UNUSUAL_STYLES: Final = (
     Style.FORTIFIED,
     Style.SWEET,
@@ -53,6 +57,11 @@ class FoundWines:
     """The relaxed fields that some of the best wines meet, and others do not."""
     similar_to: Wine | None = None
     """The wine to which similar ones were requested."""
+    cheapest_above: Wine | None = None
+    """The least expensive wine above the highest price that meets the rest of the wish.
+
+    It is only set if no wine was found, or if none of the best wines meets all of the wish.
+    """
 
 
 def build_wish_query(wish: Wish) -> WineQuery:
@@ -80,9 +89,48 @@ async def search_wines(
 ) -> FoundWines:
     """Return the wines that match a wish. While there are none, relax the search step by step.
 
-    If a wish for a glass or a magnum is not met, the wines are searched for in other sizes too.
+    If none of them meets all of the wish, find a wine above its highest price that does.
     """
     query = build_wish_query(wish)
+    found = await _search_sizes(catalogue, query, wish, person)
+    meets_all = found.wines and not found.unmet_fields
+    if meets_all:
+        return found
+    cheapest_above = await _find_cheapest_above(catalogue, query, wish, person)
+    return replace(found, cheapest_above=cheapest_above)
+
+
+async def _find_cheapest_above(
+    catalogue: Catalogue,
+    query: WineQuery,
+    wish: Wish,
+    person: Person,
+) -> Wine | None:
+    """Return the least expensive wine that meets all of a wish but its highest price, or None."""
+    has_highest_price = query.max_price is not None or query.below is not None
+    if not has_highest_price or COMPARED_FOLLOW_UPS.intersection(wish.follow_ups):
+        return None
+    changes = {"max_price": None, "below": None, "order": "cheapest"}
+    dearer_query = query.model_copy(update=changes)
+    result = await find_wines(catalogue, dearer_query, person)
+    wines = _select_wines(result.wines, wish.request, dearer_query, person)
+    for wine in wines:
+        unmet = result.unmet_filters.get(wine.id, ())
+        if wine.price is not None and wish.request.inclusions.keys().isdisjoint(unmet):
+            return wine
+    return None
+
+
+async def _search_sizes(
+    catalogue: Catalogue,
+    query: WineQuery,
+    wish: Wish,
+    person: Person,
+) -> FoundWines:
+    """Return the wines of a relaxed search.
+
+    If a wish for a glass or a magnum is not met, the wines are searched for in other sizes too.
+    """
     found = await _search_relaxed(catalogue, query, wish, person)
     if query.offer is None:
         return found
@@ -109,7 +157,8 @@ async def _search_relaxed(
 ) -> FoundWines:
     """Return the wines of a query. While there are none, make more of its filters soft."""
     found = await _search(catalogue, query, wish, person)
-    if not found.wines and query.min_price is not None:
+    asks_for_dearer = FollowUp.DEARER in wish.follow_ups
+    if not found.wines and query.min_price is not None and not asks_for_dearer:
         without_min_price = query.model_copy(update={"min_price": None})
         found = await _search(catalogue, without_min_price, wish, person)
         if found.wines:

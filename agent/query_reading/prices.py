@@ -329,7 +329,7 @@ def with_gift_price(filters: Mapping[str, Any]) -> dict[str, Any]:
             "currency": MIN_GIFT_CURRENCY,
         }
     lower, _ = APPROXIMATE_FACTORS
-    min_price = round(highest * lower, 2)
+    min_price = round(highest * lower)
     return {**filters, "min_price": min_price}
 
 

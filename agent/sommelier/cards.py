@@ -203,12 +203,20 @@ def format_prices(wine: Wine, currency: Currency | None = None) -> str:
             continue
         has_several_sizes = kind_counts[offer.kind] > 1
         name = _name_offer(wine, offer, has_several_sizes=has_several_sizes)
-        price = format_money(offer.price, offer.currency)
-        if wine.is_sample:
-            price = f"≈ {price}"
+        price = format_price(wine, offer)
         converted = format_converted(offer.price, offer.currency, currency)
         prices.append(f"{name} {price}{converted}".lstrip())
     return " · ".join(prices)
+
+
+def format_price(wine: Wine, offer: Offer) -> str:
+    """Return the price of an offer, or "" if it is unknown. A price that is a guide has a `≈`."""
+    if offer.price is None:
+        return ""
+    price = format_money(offer.price, offer.currency)
+    if wine.is_sample:
+        return f"≈ {price}"
+    return price
 
 
 def _name_offer(

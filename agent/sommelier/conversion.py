@@ -38,12 +38,21 @@ def format_converted(
     """
     if target is None or target is source:
         return ""
+    money = format_money(convert_roughly(amount, source, target), target)
+    return f" (≈ {money})"
+
+
+def convert_roughly(
+    amount: float,
+    source: Currency,
+    target: Currency,
+) -> float:
+    """Return an amount in another currency, in the rounded numbers that users are shown."""
     converted = convert(amount, source, target)
     digits = 0
     if converted >= COARSE_FROM:
         digits = -1  # to tens
-    money = format_money(round(converted, digits), target)
-    return f" (≈ {money})"
+    return round(converted, digits)
 
 
 @lru_cache(256)  # the drafts of an answer read the same messages

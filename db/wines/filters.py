@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from math import inf
 from typing import Final
 
+from agent.sommelier.conversion import convert_roughly
 from agent.sommelier.queries import WineQuery
 from agent.sommelier.vocabulary import (
     NameKind,
@@ -14,7 +15,7 @@ from agent.sommelier.vocabulary import (
     speaks_of_oak,
     to_euros,
 )
-from agent.sommelier.wine import NON_VEGAN_ALLERGENS
+from agent.sommelier.wine import NON_VEGAN_ALLERGENS, Wine
 from db.wines.entries import Entry
 
 Predicate = Callable[[Entry], bool]
@@ -250,7 +251,6 @@ def _is_within_price(query: WineQuery) -> Predicate:
 
     lowest = in_euros(query.min_price, otherwise=0)
     highest = in_euros(query.max_price, otherwise=inf)
-    below = in_euros(query.below, otherwise=inf)
     if query.around is not None:
         around = to_euros(query.around, query.currency)
         lowest = max(lowest, around * (1 - PRICE_TOLERANCE))
@@ -260,6 +260,20 @@ def _is_within_price(query: WineQuery) -> Predicate:
         price = entry.price
         if price is None:
             return False
-        return lowest <= price <= highest and price < below
+        return lowest <= price <= highest and _is_below(entry.wine, query)
 
     return is_within
+
+
+def _is_below(wine: Wine, query: WineQuery) -> bool:
+    """Return whether the price of a wine does not reach `query.below`.
+
+    In another currency than its own, the price is the one that users are shown: no list for "under
+    20 francs" has a wine of "≈ CHF 20".
+    """
+    if query.below is None:
+        return True
+    price = wine.price or 0
+    if wine.currency is not query.currency:
+        price = convert_roughly(price, wine.currency, query.currency)
+    return price < query.below

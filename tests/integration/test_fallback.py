@@ -345,6 +345,10 @@ async def test_words_compare_with_the_wines_shown(fallback: Fallback) -> None:
     dearest = max(wine.price or 0 for wine in first)
     assert better
     assert all((wine.price or 0) > dearest for wine in better)
+    top = Conversation(fallback)
+    dearest_red = await top.say("the most expensive red")
+    assert (await top.say("something better")).wine_ids == ()
+    assert dearest_red.wine_ids
     cheaper = await conversation.say("like the first but cheaper, from Italy")
     assert cheaper.wines
     for wine in wines_of(cheaper):
@@ -482,6 +486,7 @@ async def test_unmet_filters_are_named(fallback: Fallback) -> None:
     cheapest = await Conversation(fallback).say("a Champagne under 3 euros")
     assert translate_into("en", "fallback_nothing") in cheapest.text
     assert not cheapest.wine_ids
+    assert "Without the price limit, the least expensive that fits is" in cheapest.text
     named = await Conversation(fallback).say("Do you have Château Blorgmont?")
     assert named.text.endswith(
         translate_into("en", "fallback_no_name", name="Château Blorgmont")
@@ -496,6 +501,17 @@ async def test_a_price_said_with_about_is_shown_so_and_a_cheaper_wine_is_better_
     assert "Not met: price (around €30)." in reply.text
     assert reply.wines
     assert all("Albariño" in wine.grapes for wine in wines_of(reply))
+
+
+async def test_why_names_the_price_alone_and_says_if_a_wine_is_too_cheap(
+    fallback: Fallback,
+) -> None:
+    conversation = Conversation(fallback)
+    fitting = await conversation.say("a Champagne, up to 40 euros", "why?")
+    assert "As you asked: sparkling wine · Champagne · ≈ €" in fitting.text
+    assert "magnum" not in fitting.text
+    cheap = await conversation.say("/new", "an Albariño, around 30 euros", "why?")
+    assert "As you asked: Albariño\nNot as you asked: price (≈ €" in cheap.text
 
 
 async def test_references_to_wines_shown_before(fallback: Fallback) -> None:

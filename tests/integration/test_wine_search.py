@@ -11,10 +11,11 @@ from pydantic import ValidationError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from agent.safety.state import SafetyState
+from agent.sommelier.conversion import convert_roughly
 from agent.sommelier.filters import find_wines, get_wines
 from agent.sommelier.offers import Offer
 from agent.sommelier.queries import WineQuery
-from agent.sommelier.vocabulary import Allergen, Colour, OfferKind, Style
+from agent.sommelier.vocabulary import Allergen, Colour, Currency, OfferKind, Style
 from agent.sommelier.wine import Wine
 from agent.turn import Fact, Person
 from db.engine import Sessions, create_engine
@@ -306,6 +307,11 @@ async def test_a_price_below_is_exact_and_around_is_near(
         wine.price is not None and (wine.price_in_euros or 0) < 20
         for wine in below.wines
     )
+    in_francs = await catalogue.search(
+        WineQuery(below=20, currency=Currency.CHF, order="dearest")
+    )
+    for wine in in_francs.wines:
+        assert convert_roughly(wine.price or 0, wine.currency, Currency.CHF) < 20
     around = await catalogue.search(WineQuery(around=60, limit=12))
     prices = [wine.price_in_euros or 0 for wine in around.wines]
     assert prices
