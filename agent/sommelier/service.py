@@ -1,14 +1,13 @@
 """Answer a message: safety first, then a model with tools, otherwise the rule-based fallback."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final, Protocol
 
-from agent import size_limits
-from agent.documents.passages import SEARCH_DOCUMENTS, Chunk
+from agent.documents.passages import SEARCH_DOCUMENTS
 from agent.engine.contract import Evidence, Source
 from agent.engine.errors import log_failure
-from agent.engine.loop import AgenticResponse, Prefetch, generate_agentic_response
+from agent.engine.loop import Prefetch, generate_agentic_response
 from agent.engine.run import Prompt, Run
 from agent.engine.tools import Tool
 from agent.i18n import (
@@ -18,8 +17,7 @@ from agent.i18n import (
     translate,
     use_language,
 )
-from agent.markdown import escape
-from agent.mcp import McpServers, Proposal
+from agent.mcp import McpServers
 from agent.prompts import get_prompt, render
 from agent.query_reading.request import is_clear_request, read_request
 from agent.query_reading.turn_language import find_language
@@ -31,39 +29,38 @@ from agent.sommelier.answer import SOMMELIER, wine_ids
 from agent.sommelier.attachment import (
     AnyWine,
     Attachment,
-    ReadWine,
-    find_in_catalogue,
 )
-from agent.sommelier.cards import format_facts, get_shown_label
 from agent.sommelier.filters import (
     get_safety_state,
     guest_rules,
-    is_without_alcohol,
-    may_be_shown,
 )
 from agent.sommelier.grounding import RememberedAllergies
-from agent.sommelier.history import cut_stored, to_history, to_stored
+from agent.sommelier.history import to_history
 from agent.sommelier.inquiry import Inquiry, list_prefetched_calls
+from agent.sommelier.model_reply import (
+    Response,
+    add_effects,
+    allowed_part,
+    find_unanswered,
+    ids_in_catalogue,
+    to_stored_json,
+    with_outcome,
+)
 from agent.sommelier.named_wines import find_named_wines, with_wines
+from agent.sommelier.picture_reply import describe_pictures
 from agent.sommelier.queries import Catalogue
-from agent.sommelier.rendering import cites_documents
 from agent.sommelier.rule_answer import RuleAnswer, RuleAnswerer
 from agent.sommelier.safety_replies import add_line, safety_reply
 from agent.sommelier.small import SMALL_PROMPT, ask_small_model
-from agent.sommelier.sommelier_prompts import SommelierResponse, WineRecommendation
+from agent.sommelier.sommelier_prompts import SommelierResponse
 from agent.sommelier.unknown_names import KnownNames
 from agent.sommelier.wine import Wine
 from agent.sommelier.wine_tools import wine_tools, wines_by_id
 from agent.turn import (
-    Change,
-    Lack,
     Person,
     Reply,
-    SearchEffect,
-    StaffOffer,
     StoredMessage,
     clean_and_flag,
-    find_lack,
     get_deps,
     get_person,
     has_stored_user,
@@ -73,8 +70,6 @@ from agent.turn import (
 )
 from agent.writing_calls import once_a_turn
 
-MAX_LISTED_WINES: Final = 15
-"""The most wines of a wine list that a reply shows."""
 LANGUAGE_RULE: Final = (
     "- The guest chose {language} as their language: answer in it, whatever "
     "language they write in."
@@ -85,9 +80,6 @@ NOTICE_RULE: Final = (
     "in its form of address."
 )
 """The line of the prompt for a turn with a notice above the answer."""
-
-Response = AgenticResponse[SommelierResponse]
-"""What the engine returns. The user gets a `Reply` that is made of it."""
 
 
 class Answerer(Protocol):
@@ -195,7 +187,7 @@ class Sommelier:
         if inquiry.message:
             reply = await self._generate_reply(inquiry, run)
         else:
-            reply = await self._describe_pictures(pictures, get_person(run))
+            reply = await describe_pictures(pictures, self._catalogue, get_person(run))
         return replace(reply, notes=reply.notes + pictures.notes)
 
     async def _generate_reply(self, inquiry: Inquiry, run: Run) -> Reply:
@@ -422,7 +414,7 @@ class Sommelier:
 
         Changes are made even if the answer failed: the user requested them, and can undo them.
         """
-        answer = _allowed_part(response, get_person(run))
+        answer = allowed_part(response, get_person(run))
         if answer is not None:
             reply = await self._format_answer(inquiry, run, response, answer)
         elif response.outcome == "stopped":
@@ -433,7 +425,7 @@ class Sommelier:
             reply = await self._reply_without_model(inquiry, run)
             note = translate("model_down")
             reply = replace(reply, notes=(note,), outcome="fallback")
-        return _add_effects(reply, response)
+        return add_effects(reply, response)
 
     async def _format_answer(
         self,
@@ -460,13 +452,13 @@ class Sommelier:
         wines = [wine for wine in shown if isinstance(wine, AnyWine)]
         reply = Reply(
             text=text,
-            wine_ids=_ids_in_catalogue(wines),
+            wine_ids=ids_in_catalogue(wines),
             wines=tuple(wines),
             structured_answer=answer,
-            stored_answer=_to_stored_json(answer, wines),
-            lack=_find_unanswered(answer, evidence),
+            stored_answer=to_stored_json(answer, wines),
+            lack=find_unanswered(answer, evidence),
         )
-        return _with_outcome(reply, response)
+        return with_outcome(reply, response)
 
     async def _find_named_wines(
         self,
@@ -491,11 +483,11 @@ class Sommelier:
         """Return the wines read from this message's pictures, or the answer of the fallback."""
         pictures = inquiry.new_attachment
         if pictures and pictures.wines:
-            return await self._describe_pictures(pictures, get_person(run))
+            return await describe_pictures(pictures, self._catalogue, get_person(run))
         by_rules = await self._answer_by_rules(inquiry, run)
         reply = by_rules.reply
         if reply.wines:
-            stored_answer = _to_stored_json(reply.structured_answer, reply.wines)
+            stored_answer = to_stored_json(reply.structured_answer, reply.wines)
             reply = replace(reply, stored_answer=stored_answer)
         notice = self._help.write_notice(get_safety_state(run))
         if reply.wine_ids and notice:
@@ -508,30 +500,6 @@ class Sommelier:
         return await self._fallback.answer(
             messages, person=get_person(run), span=run.span
         )
-
-    async def _describe_pictures(self, attachment: Attachment, person: Person) -> Reply:
-        """Return a reply with the wines that were read. Labels come with our closest wines."""
-        read_wines = await attachment.wines_for(person, self._catalogue)
-        if not attachment.wines:
-            return Reply(text=translate("nothing_read"))
-        if not read_wines:
-            return Reply(text=translate("nothing_suitable"))
-        if attachment.shows != "labels":
-            return Reply(text=_list_read_wines(read_wines))
-        texts: list[str] = []
-        ids: list[str] = []
-        for wine in read_wines:
-            availability, ours = await find_in_catalogue(wine, self._catalogue, person)
-            facts = escape(format_facts(wine))
-            lines = [f"**{escape(wine.label)}**", facts, translate(availability)]
-            for our_wine in ours:
-                label = escape(get_shown_label(our_wine))
-                facts = escape(format_facts(our_wine))
-                lines.append(f"- **{label}** · {facts}")
-                ids.append(our_wine.id)
-            texts.append("\n".join(lines))
-        distinct_ids = dict.fromkeys(ids)
-        return Reply(text="\n\n".join(texts), wine_ids=tuple(distinct_ids))
 
     def _concern_notice(self, inquiry: Inquiry, run: Run) -> str:
         """Return the notice of a new concern, or "" if there is none or it was shown before.
@@ -546,112 +514,3 @@ class Sommelier:
             if notice in text:
                 return ""
         return notice
-
-
-def _list_read_wines(wines: Sequence[ReadWine]) -> str:
-    """Return how many wines of a list were read, and the first of them."""
-    lines = [translate("list_read", count=len(wines)), ""]
-    for wine in wines[:MAX_LISTED_WINES]:
-        facts = escape(format_facts(wine))
-        lines.append(f"- {escape(wine.label)} · {facts}")
-    further_count = len(wines) - MAX_LISTED_WINES
-    if further_count > 0:
-        lines.append(translate("further_wines", count=further_count))
-    return "\n".join(lines)
-
-
-def _with_outcome(reply: Reply, response: Response) -> Reply:
-    """Return a reply that says whether its answer is whole."""
-    if response.outcome == "stopped":
-        note = translate("stopped_here")
-        return replace(reply, outcome="stopped", notes=(note,))
-    if response.outcome == "salvaged":
-        return replace(reply, outcome="salvaged")
-    return replace(reply, outcome="answered")
-
-
-def _ids_in_catalogue(wines: Iterable[AnyWine]) -> tuple[str, ...]:
-    """Return the ids of the wines that were not read from pictures."""
-    return tuple(wine.id for wine in wines if isinstance(wine, Wine))
-
-
-def _allowed_part(response: Response, person: Person) -> SommelierResponse | None:
-    """Return an answer with only the wines that a person may be shown.
-
-    If the person prefers alcohol-free wines, these come first. Return None if there is no answer,
-    or if none of its wines may be shown.
-    """
-    answer = response.answer
-    if answer is None or not response.has_text:
-        return None
-    first: list[WineRecommendation] = []
-    others: list[WineRecommendation] = []
-    for item in answer.wines:
-        source = response.sources[item.wine_id]
-        if not isinstance(source, AnyWine):
-            continue
-        wine = source.facts
-        if not may_be_shown(wine, person):
-            continue
-        if person.safety.prefers_alcohol_free and is_without_alcohol(wine):
-            first.append(item)
-        else:
-            others.append(item)
-    allowed = first + others
-    if answer.wines and not allowed:
-        return None
-    return answer.model_copy(update={"wines": allowed})
-
-
-def _find_unanswered(answer: SommelierResponse, evidence: Evidence) -> Lack | None:
-    """Return the lack of documents if those that were found did not help, or None.
-
-    They did not help if the answer shows no wines and cites none of them.
-    """
-    if answer.wines or answer.response_type != "informational":
-        return None
-    sources = evidence.sources.values()
-    has_found_chunks = any(isinstance(source, Chunk) for source in sources)
-    if not has_found_chunks or cites_documents(answer, evidence):
-        return None
-    return Lack.DOCUMENTS
-
-
-def _to_stored_json(answer: SommelierResponse, wines: Iterable[AnyWine]) -> str:
-    """Return an answer as it is stored: JSON, with at most `STORED_CHARS` of prose."""
-    stored = to_stored(answer, wines)
-    return cut_stored(stored, size_limits.STORED_CHARS).to_json()
-
-
-def _add_effects(reply: Reply, response: Response) -> Reply:
-    """Return a reply with the changes and proposals of the tools, and with what they did not find.
-
-    Changes are reduced to what a model may change. Proposals are only shown with an answer, because
-    the answer explains them.
-    """
-    changes: list[Change] = []
-    proposals: list[Proposal] = []
-    searches: list[SearchEffect] = []
-    for effect in response.effects:
-        match effect:
-            case Change():
-                changes.append(effect.part_for_model)
-            case SearchEffect():
-                searches.append(effect)
-            case Proposal() if response.has_text:
-                proposals.append(effect)
-    proposal_notes = [_describe_proposal(proposal) for proposal in proposals]
-    return replace(
-        reply,
-        notes=(*reply.notes, *proposal_notes),
-        proposals=tuple(proposals),
-        changes=tuple(changes),
-        lack=find_lack(searches) or reply.lack,
-        offers_staff=reply.offers_staff or StaffOffer() in response.effects,
-    )
-
-
-def _describe_proposal(proposal: Proposal) -> str:
-    call = f"{proposal.tool_name} {proposal.arguments}"
-    sentence = translate("tool_proposed")
-    return f"{sentence}\n```\n{call}\n```"
