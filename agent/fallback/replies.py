@@ -21,7 +21,7 @@ from agent.fallback.wording import (
     name_value,
 )
 from agent.formatting import join_or
-from agent.i18n import current_language, translate
+from agent.i18n import translate
 from agent.markdown import escape
 from agent.query_reading.prices import UNKNOWN_CURRENCY
 from agent.query_reading.purchases import read_purchase
@@ -38,6 +38,7 @@ from agent.sommelier.sommelier_prompts import (
     SommelierResponse,
     WineRecommendation,
 )
+from agent.sommelier.tasting_notes import describe_taste
 from agent.sommelier.vocabulary import Allergen
 from agent.sommelier.wine import Wine
 from agent.turn import Lack, Reply
@@ -210,10 +211,8 @@ def _make_card(
     description: str,
     request: Request,
 ) -> str:
-    """Return the numbered card of a wine, with its notes if they are in the user's language."""
-    text = description
-    if wine.notes and wine.notes_language == current_language():
-        text += f"\n{wine.notes}"
+    """Return the numbered card of a wine, with what it tastes of."""
+    text = f"{description}\n{describe_taste(wine)}".strip()
     prefix = f"{number}. "
     return render_wine(wine, escape(text), prefix, user_text=request.text)
 

@@ -16,6 +16,7 @@ from agent.markdown import escape
 from agent.sommelier.building_queries import parse_query
 from agent.sommelier.cards import format_facts, get_shown_label, render_wine
 from agent.sommelier.filters import find_wines
+from agent.sommelier.tasting_notes import describe_taste
 from agent.sommelier.wine import Wine
 from bot.telegram.buttons import answer_inline_query
 from bot.telegram.chat import AnyHandler, ChatTurn
@@ -68,7 +69,7 @@ async def _find_wines(turn: ChatTurn, query: InlineQuery) -> Sequence[Wine]:
 
 def _make_article(index: int, wine: Wine) -> InlineQueryResultArticle:
     """Return a result that shows a wine, and sends its card when the user chooses it."""
-    card = render_wine(wine, escape(wine.notes))
+    card = render_wine(wine, escape(describe_taste(wine)))
     # A result is one message: the rest of a card that is too long is left out.
     first_message = split_messages(card)[0]
     return InlineQueryResultArticle(

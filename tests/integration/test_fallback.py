@@ -110,6 +110,21 @@ async def test_every_follow_up_button_is_understood(
             assert not set(reply.wine_ids) & set(first.wine_ids)
 
 
+@pytest.mark.parametrize(
+    ("language", "aromas"),
+    [("de", "Pflaume, Lakritz, Toast"), ("fr", "prune, réglisse, pain grillé")],
+)
+async def test_each_card_tells_in_the_users_language_what_the_wine_tastes_of(
+    language: str, aromas: str, fallback: Fallback
+) -> None:
+    reply = await Conversation(fallback).say(REQUESTS[language])
+    line = translate_into(language, "notes_aromas", aromas=aromas)
+    label = translate_into(language, "notes_aromas", aromas="")
+    assert line in reply.text
+    assert reply.text.count(label) == len(reply.wines) == 3
+    assert not any(wine.notes in reply.text for wine in wines_of(reply))
+
+
 async def test_why_is_answered_with_what_each_wine_has_of_the_wish(
     fallback: Fallback,
 ) -> None:

@@ -30,7 +30,14 @@ from agent.text import fold
 from agent.turn import Fact
 from bot.look_ups import parse_find
 
-FILES = {"language.toml", "messages.po", "words.toml", "safety.toml", "help.toml"}
+FILES = {
+    "language.toml",
+    "messages.po",
+    "words.toml",
+    "aromas.toml",
+    "safety.toml",
+    "help.toml",
+}
 REGIONAL_FILES = {"messages_BR.po"}
 """The files that a folder may have; `CONTRIBUTING.md` says what they are for."""
 
