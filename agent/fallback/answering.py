@@ -27,6 +27,7 @@ from agent.fallback.replies import (
     offer_to_add_purchase,
     quote_passage,
     say_what_can_be_asked,
+    say_whether_dish_suits,
     show_found_wines,
     show_wines,
     text_reply,
@@ -118,10 +119,8 @@ class Fallback:
         if kind == "why":
             return _answer_about_shown(explain_shown_wines(wish), wish)
         if wish.picked is not None:
-            picked = (wish.picked,)
-            reply = show_wines("", picked, wish.request)
-            return _answer_about_shown(reply, replace(wish, last_shown=picked))
-        text = say_what_can_be_asked(wish.own_request)
+            return _answer_about_picked(wish.picked, wish)
+        text = say_what_can_be_asked(wish)
         reply = text_reply(text, is_on_topic=wish.own_request.is_about_wine)
         return _answer_about_shown(reply, wish)
 
@@ -323,6 +322,21 @@ def _answer_about_shown(reply: Reply, wish: Wish) -> RuleAnswer:
         wish=describe_request(wish.request),
         wines=_describe(wish.last_shown, wish.request),
     )
+
+
+def _answer_about_picked(wine: Wine, wish: Wish) -> RuleAnswer:
+    """Return the answer that shows one of the wines shown before.
+
+    If the message names a dish, it says whether the wine suits that dish.
+    """
+    intro = ""
+    request = wish.request
+    if wish.own_request.dishes:
+        request = wish.own_request
+        intro = say_whether_dish_suits(wine, request)
+    picked = (wine,)
+    reply = show_wines(intro, picked, request)
+    return _answer_about_shown(reply, replace(wish, last_shown=picked))
 
 
 def _answer_about_asked(asked_wines: AskedWines, request: Request) -> RuleAnswer:

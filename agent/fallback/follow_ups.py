@@ -15,9 +15,14 @@ from typing import Final
 
 from agent.i18n import languages, translate, translate_into
 from agent.query_reading.prices import PRICE_FIELDS, UPPER_LIMITS
-from agent.query_reading.request import SCALES, STEPS_IF_NOT_SWEET, Request
+from agent.query_reading.request import (
+    SCALES,
+    STEPS_IF_NOT_SWEET,
+    Request,
+    read_request,
+)
 from agent.sommelier.wine import Wine
-from agent.text import split_words
+from agent.text import pattern, split_words
 
 MAX_PRICE_FACTOR: Final = 2
 """A wine that should be better costs at most twice the dearest wine shown."""
@@ -33,6 +38,7 @@ MAX_SENTENCE_CHARS: Final = 60
 """Only the beginning of a message is compared. All sentences of buttons are shorter than this."""
 MAX_UNREAD_WORDS: Final = 2
 """A message with more words that are in no table says more than a follow-up."""
+_CLAUSE_END: Final = pattern(r"[.,;:!?¡¿()\n…–—]+")
 
 
 class FollowUp(StrEnum):
@@ -94,13 +100,29 @@ def _simplify(text: str) -> str:
 def get_comparisons(request: Request) -> tuple[FollowUp, ...]:
     """Return how a message compares what it asks for with the wines shown last.
 
-    A message with a dish begins a new wish: "something lighter for the fish" compares nothing.
+    A message with a dish begins a new wish: "something lighter for the fish" compares nothing. Of a
+    question or a longer message, only a clause that says nothing else counts: "you stupid robot,
+    this is crap, cheaper!".
     """
-    if request.dishes or request.is_question:
+    if request.dishes:
         return ()
-    if len(request.unread_words) > MAX_UNREAD_WORDS:
+    is_short = len(request.unread_words) <= MAX_UNREAD_WORDS
+    names = request.comparisons
+    if request.is_question or not is_short:
+        names = _list_clear_comparisons(request)
+    return tuple(FollowUp(name) for name in names)
+
+
+def _list_clear_comparisons(request: Request) -> tuple[str, ...]:
+    """Return the comparisons in the first clause that has one and no word of unknown meaning."""
+    if not request.comparisons:
         return ()
-    return tuple(FollowUp(name) for name in request.comparisons)
+    for clause in _CLAUSE_END.split(request.text):
+        part = read_request(clause, request.language)
+        is_clear = not part.is_question and not part.unread_words
+        if part.comparisons and is_clear:
+            return part.comparisons
+    return ()
 
 
 def apply_follow_up(

@@ -28,8 +28,18 @@ EXCLUSION_PREFIX: Final = "without_"
 AVOIDED_ALLERGENS: Final = "without_allergens"
 KIND_FIELDS: Final = frozenset({"styles", "colours", "grapes"})
 """The filters that say which kind of wine is wanted."""
-FIELDS_OF_WHOLE_WISH: Final = 2
-"""A message that names a kind of wine and this many other filters says all that it wants."""
+ASPECTS: Final = (
+    frozenset({"bodies", "tannins", "acidities", "text", "max_abv"}),
+    frozenset({"countries"}),
+    frozenset({*PRICE_FIELDS, "order"}),
+    frozenset({"offer"}),
+)
+"""What a message can say of a wine beside its kind: its taste, country, price and size.
+
+A region and the sweetness belong to the kind, as in "a Champagne" and "a dry white".
+"""
+ASPECTS_OF_WHOLE_WISH: Final = 2
+"""A message that names a kind of wine and this many aspects says all that it wants."""
 PLACE_FIELDS: Final = frozenset({"countries", "regions"})
 """The filters that say where a wine comes from."""
 
@@ -166,10 +176,11 @@ def _add_message(wish: Wish, text: str) -> Wish:
         comparisons = get_comparisons(own_request)
         if comparisons:
             return _add_follow_ups(wish, own_request, comparisons)
-    # A question and the report of a purchase change nothing of what is wished.
-    changes_wish = not own_request.is_question and not own_request.states_purchase
+    # A question, one about a wine shown, and the report of a purchase leave the wish as it was.
+    is_about_shown = pick_shown_wine(own_request, wish.listed) is not None
+    states_no_wish = own_request.is_question or own_request.states_purchase
     merged = before
-    if changes_wish:
+    if not is_about_shown and not states_no_wish:
         merged = merge(before, own_request)
     request = replace(
         merged,
@@ -285,9 +296,12 @@ def _begins_anew(before: Request, new: Request) -> bool:
 
     It does with a taste ("I love Riesling"), with another kind of wine that is described anew, and
     with another dish or gift. The first dish completes a wish: "a red under 20 euros", then "it is
-    for lamb".
+    for lamb". A kind completes the wish for a dish: "for lamb", then "a dry red under 20 euros".
+    But a message that says all that it wants ("a full-bodied red from Spain") begins a new wish.
     """
     if new.states_taste and new.inclusions:
+        return True
+    if _says_all(new) and _describes_occasion_or_wine(before):
         return True
     if _describes_other_kind(before, new):
         return True
@@ -298,19 +312,41 @@ def _begins_anew(before: Request, new: Request) -> bool:
     return False
 
 
-def _describes_other_kind(before: Request, new: Request) -> bool:
-    """Return whether a message describes a kind of wine without regard to the one before.
+def _says_all(new: Request) -> bool:
+    """Return whether a message says all that it wants: a kind of wine and some of its aspects.
 
-    "A white from Italy" after a red does. "And in white?" only changes the colour. "A full-bodied
-    red from Spain under 15 euros" does after any red, because it says all that it wants.
+    An exclusion, such as "no Merlot" or "vegan", is an aspect, too.
+    """
+    names_kind = not (KIND_FIELDS | {"regions"}).isdisjoint(new.filters)
+    if not names_kind:
+        return False
+    count = 0
+    for fields in ASPECTS:
+        if not fields.isdisjoint(new.filters):
+            count += 1
+    if any(name.startswith(EXCLUSION_PREFIX) for name in new.filters):
+        count += 1
+    return count >= ASPECTS_OF_WHOLE_WISH
+
+
+def _describes_occasion_or_wine(request: Request) -> bool:
+    """Return whether a request is for a dish, a gift or a wine that it describes.
+
+    "Up to 20 euros" and "no Merlot" only limit what is wished next.
+    """
+    return bool(request.dishes or request.is_gift or request.inclusions)
+
+
+def _describes_other_kind(before: Request, new: Request) -> bool:
+    """Return whether a message describes a kind of wine that differs from the one before.
+
+    "A white from Italy" after a red does. "And in white?" only changes the colour.
     """
     if KIND_FIELDS.isdisjoint(before.filters):
         return False
     if KIND_FIELDS.isdisjoint(new.filters):
         return False
     other_fields = new.filters.keys() - KIND_FIELDS - {"currency"}
-    if len(other_fields) >= FIELDS_OF_WHOLE_WISH:
-        return True
     is_same_kind = False
     for name in KIND_FIELDS:
         shared_values = {*new.values(name)} & {*before.values(name)}

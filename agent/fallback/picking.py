@@ -14,8 +14,14 @@ from agent.text import split_words
 
 
 def pick_shown_wine(request: Request, shown: Sequence[Wine]) -> Wine | None:
-    """Return the one of the shown wines that a message is about, or None if it is about others."""
-    if request.dishes or request.wants_others:
+    """Return the one of the shown wines that a message is about, or None if it is about others.
+
+    With a dish, the message is only about a wine that it names by its place: "would the second work
+    with duck?" But "like the second, for duck" asks for others.
+    """
+    if request.wants_others:
+        return None
+    if request.dishes and (request.comparisons or not request.position):
         return None
     names_price = not PRICE_FIELDS.isdisjoint(request.filters)
     if names_price:

@@ -1,6 +1,6 @@
 """Describe by which of its properties a wine meets a wish, and which parts it does not meet."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from agent.fallback.wording import (
@@ -64,13 +64,36 @@ def describe_fit(wine: Wine, request: Request) -> str:
     pairing_reasons = _describe_pairing_reasons(wine, request)
     if pairing_reasons:
         lines.append(translate("fit_dish", parts=pairing_reasons))
-    unmet = _list_unmet(wine, request)
+    unmet = describe_unmet(wine, request, request.inclusions)
     if unmet:
-        unmet_parts = ", ".join(unmet)
-        lines.append(translate("fit_unmet", parts=unmet_parts))
+        lines.append(unmet)
     if not lines:
         return describe_wine(wine, request.dishes)
     return "\n".join(lines)
+
+
+def describe_unmet(wine: Wine, request: Request, fields: Collection[str]) -> str:
+    """Return the line that says which of these fields of a wish a wine is known not to meet.
+
+    Return "" if it is not known to miss any.
+    """
+    unmet = _list_unmet(wine, request, fields)
+    if not unmet:
+        return ""
+    return translate("fit_unmet", parts=", ".join(unmet))
+
+
+def suits_dishes(wine: Wine, request: Request) -> bool:
+    """Return whether a wine suits the dishes of a request.
+
+    It does if the wine list names a food of the dishes, or if the wine is as their pairing wants.
+    """
+    if find_suitable_foods(wine, request.dishes):
+        return True
+    pairing_name = get_pairing_name(request)
+    pairing = load_pairings().get(pairing_name, {})
+    taste = {field: tuple(values) for field, values in pairing.items()}
+    return matches(wine, taste)
 
 
 def _describe_met(wine: Wine, request: Request) -> str:
@@ -161,11 +184,11 @@ def _has_tannin(wine: Wine) -> bool:
     return wine.style in STYLES_WITH_TANNIN or wine.colour in COLOURS_WITH_TANNIN
 
 
-def _list_unmet(wine: Wine, request: Request) -> list[str]:
-    """Return the parts of a wish that a wine is known not to meet."""
+def _list_unmet(wine: Wine, request: Request, fields: Collection[str]) -> list[str]:
+    """Return the parts of a wish in these fields that a wine is known not to meet."""
     unmet: list[str] = []
     for field, values in request.inclusions.items():
-        if field == "text":
+        if field not in fields or field == "text":
             # The notes of a wine do not name all of its tastes.
             continue
         if _list_met_values(wine, field, values):

@@ -11,7 +11,12 @@ from typing import Final
 from agent.documents.passages import Chunk, announce_passages, format_source_line
 from agent.fallback.follow_ups import FollowUp, find_cheapest
 from agent.fallback.merging import Wish, has_earlier_wishes
-from agent.fallback.reasons import describe_fit, format_asked_price
+from agent.fallback.reasons import (
+    describe_fit,
+    describe_unmet,
+    format_asked_price,
+    suits_dishes,
+)
 from agent.fallback.searching import FoundWines
 from agent.fallback.wording import (
     describe_field,
@@ -58,11 +63,17 @@ def text_reply(text: str, *, is_on_topic: bool = True) -> Reply:
     return Reply(text=text, structured_answer=answer)
 
 
-def say_what_can_be_asked(request: Request) -> str:
-    """Return the answer to thanks, to a greeting, or to a message that is not understood."""
+def say_what_can_be_asked(wish: Wish) -> str:
+    """Return the answer to thanks, to a greeting, or to a message that is not understood.
+
+    "Cheaper!" is not understood if no wine was shown with which it could compare.
+    """
+    request = wish.own_request
     if request.is_thanks:
         return translate("fallback_thanks")
     beginning = translate("fallback_not_understood")
+    if request.comparisons and not wish.last_shown:
+        beginning = translate("fallback_none_shown")
     if request.is_greeting:
         beginning = translate("fallback_hello")
     return f"{beginning} {translate('fallback_help')}"
@@ -91,6 +102,13 @@ def quote_passage(passage: Chunk) -> str:
     return join_paragraphs(announcement, quotation, source)
 
 
+def say_whether_dish_suits(wine: Wine, request: Request) -> str:
+    """Return the sentence that says whether a wine suits the dishes of a request."""
+    if suits_dishes(wine, request):
+        return translate("fallback_dish_suits")
+    return translate("fallback_dish_suits_less")
+
+
 def show_found_wines(wish: Wish, found: FoundWines) -> Reply:
     """Return a reply with the interpretation of the wish and the wines found.
 
@@ -104,7 +122,13 @@ def show_found_wines(wish: Wish, found: FoundWines) -> Reply:
         return _say_nothing_was_found(wish, found, caveats)
     remarks = " ".join(filter(None, _list_remarks(found, wish)))
     intro = join_paragraphs(_interpret(request), remarks)
-    reply = show_wines(intro, wines, request, closing=caveats)
+    reply = show_wines(
+        intro,
+        wines,
+        request,
+        closing=caveats,
+        unmet_fields=found.partly_unmet_fields,
+    )
     if found.unmet_fields:
         return replace(reply, lack=Lack.WINES)
     return reply
@@ -115,11 +139,12 @@ def show_wines(
     wines: Sequence[Wine],
     request: Request,
     closing: str = "",
+    unmet_fields: Collection[str] = (),
 ) -> Reply:
     """Return a reply with a card for each wine, between `intro` and `closing`.
 
-    The cards describe the wines for the dishes of the request. What is not known of any of the
-    wines is said once, below the cards.
+    The cards describe the wines for the dishes of the request, and say which of the `unmet_fields`
+    a wine does not meet. What is not known of any of the wines is said once, below the cards.
     """
     unknown_of_all = _find_unknown_of_all(wines)
     unknown_text = _say_what_is_unknown(unknown_of_all, request)
@@ -129,7 +154,7 @@ def show_wines(
         description = describe_wine(wine, request.dishes)
         recommendation = WineRecommendation(wine_id=wine.id, description=description)
         recommendations.append(recommendation)
-    cards = _make_cards(wines, request, unknown_of_all)
+    cards = _make_cards(wines, request, unknown_of_all, unmet_fields)
     answer = SommelierResponse(
         response_type="recommendation",
         intro=intro,
@@ -191,6 +216,7 @@ def _make_cards(
     wines: Sequence[Wine],
     request: Request,
     unknown_of_all: Collection[Allergen],
+    unmet_fields: Collection[str],
 ) -> list[str]:
     """Return a numbered card for each wine, without what the reply says of all of them."""
     if is_vegan(unknown_of_all):
@@ -200,6 +226,9 @@ def _make_cards(
     for number, wine in enumerate(wines, start=1):
         description = describe_wine(wine, request.dishes)
         card_wine = _without_unknown(wine, unknown_of_all)
+        unmet = describe_unmet(wine, request, unmet_fields)
+        if unmet:
+            description += f"\n{unmet}"
         card = _make_card(number, card_wine, description, request)
         cards.append(card)
     return cards
@@ -249,7 +278,7 @@ def _say_nothing_was_found(wish: Wish, found: FoundWines, caveats: str) -> Reply
     if name and not wish.own_request.is_about_wine:
         # Two words with capital letters were read as a name, but may be anything, such as "Buona
         # Serata". Do not say that there is no wine with this name.
-        text = say_what_can_be_asked(wish.own_request)
+        text = say_what_can_be_asked(wish)
         return text_reply(text, is_on_topic=False)
     lack = Lack.WINES
     if name:
@@ -290,20 +319,27 @@ def _list_remarks(found: FoundWines, wish: Wish) -> Iterator[str]:
     if found.similar_to is not None:
         label = escape(get_shown_label(found.similar_to))
         yield translate("fallback_similar", name=label)
-    if found.unmet_fields:
-        limits = _name_fields(found.unmet_fields, request)
+    unmet_filters = [name for name in found.unmet_fields if name != "foods"]
+    if unmet_filters:
+        limits = _name_fields(unmet_filters, request)
         yield translate("fallback_relaxed", limits=limits)
         yield _name_cheapest_above(found, request)
-        if has_earlier_wishes(wish):
-            yield translate("fallback_start_over")
-    if found.partly_unmet_fields:
-        limits = _name_fields(found.partly_unmet_fields, request)
-        yield translate("fallback_partly", limits=limits)
+    if "foods" in found.unmet_fields:
+        dish = escape(", ".join(request.dishes))
+        yield translate("fallback_less_suited", dish=dish)
+    if found.unmet_fields and has_earlier_wishes(wish):
+        yield translate("fallback_start_over")
+    if "foods" not in found.unmet_fields:
+        yield from _list_pairing_remarks(request)
+
+
+def _list_pairing_remarks(request: Request) -> Iterator[str]:
+    """Yield why the wines suit the dish, and for which of several dishes they are."""
     reason = _find_pairing_reason(request)
-    if reason and "foods" not in found.unmet_fields:
+    if reason:
         yield reason
     suited_dish = find_only_suited_dish(request)
-    if suited_dish and "foods" not in found.unmet_fields:
+    if suited_dish:
         yield translate("fallback_first_dish", dish=escape(suited_dish))
 
 

@@ -2,8 +2,8 @@
 
 A hard filter excludes wines, a soft one only ranks them. Highest prices, allergens and exclusions
 are always hard. If no wine matches, a lowest price is dropped. If there is still none, kind,
-sweetness, grape and place become soft. Body, tannin, acidity and the pairing of a dish are always
-soft, except the body that a button asks for.
+sweetness, grape and place become soft. A body that the user asks for is hard, but if too few wines
+have it, others are added after them. Tannin, acidity and the pairing of a dish are always soft.
 
 If the highest price is to blame, the least expensive wine that meets the rest is looked for.
 """
@@ -27,16 +27,23 @@ from agent.turn import Person
 BEST_WINES: Final = 3
 """The number of wines that decide which requested fields are unmet."""
 RELAXATION_STEPS: Final[Sequence[Sequence[str]]] = (
-    ("regions", "grapes", "bodies"),
+    ("regions", "grapes"),
     ("countries", "sweetness", "colours"),
     ("styles",),
 )
 """The filters that become soft, step by step, while no wine matches."""
-KIND_KEEPING_STEPS: Final = RELAXATION_STEPS[:-1]
-"""The steps after which the wines still have a style that was asked for."""
+FOLLOW_UP_STEPS: Final[Sequence[Sequence[str]]] = (
+    ("regions", "grapes", "bodies"),
+    ("countries", "sweetness", "colours"),
+)
+"""These steps for a follow-up. Something cheaper than a red is a red, too."""
+RELAXED_FIELDS: Final = frozenset({"bodies", *chain(*RELAXATION_STEPS)})
+"""The requested fields that the wines found may not meet. Tannin and acidity are left out."""
 BODY_FOLLOW_UPS: Final = frozenset({FollowUp.LIGHTER, FollowUp.FULLER})
 COMPARED_FOLLOW_UPS: Final = frozenset({FollowUp.CHEAPER, FollowUp.LIKE})
 """The follow-ups to which a wine above the highest price is no answer."""
+UnmetFilters = Mapping[str, Sequence[str]]
+"""The names of the soft filters that a wine does not meet, by the id of the wine."""
 UNUSUAL_STYLES: Final = (
     Style.FORTIFIED,
     Style.SWEET,
@@ -54,7 +61,7 @@ class FoundWines:
     unmet_fields: tuple[str, ...] = ()
     """The requested fields that none of the best wines meets."""
     partly_unmet_fields: tuple[str, ...] = ()
-    """The relaxed fields that some of the best wines meet, and others do not."""
+    """The fields in `RELAXED_FIELDS` that some of the best wines meet, and others do not."""
     similar_to: Wine | None = None
     """The wine to which similar ones were requested."""
     cheapest_above: Wine | None = None
@@ -67,7 +74,7 @@ class FoundWines:
 def build_wish_query(wish: Wish) -> WineQuery:
     """Return the query for a wish, before any of its filters is relaxed."""
     hard_filters: tuple[str, ...] = ()
-    if BODY_FOLLOW_UPS.intersection(wish.follow_ups):
+    if wish.request.values("bodies"):
         hard_filters = ("bodies",)
     query = build_query(
         wish.request,
@@ -166,8 +173,7 @@ async def _search_relaxed(
             found = replace(found, unmet_fields=unmet)
     steps = RELAXATION_STEPS
     if wish.follow_ups:
-        # Something cheaper than a red is a red, too.
-        steps = KIND_KEEPING_STEPS
+        steps = FOLLOW_UP_STEPS
     for fields in steps:
         if found.wines:
             break
@@ -189,14 +195,24 @@ async def _search(
     wish: Wish,
     person: Person,
 ) -> FoundWines:
-    """Return the wines of a query that a wish allows."""
-    result = await find_wines(catalogue, query, person)
-    wines = _select_wines(result.wines, wish.request, query, person)
+    """Return the wines of a query that a wish allows.
+
+    If too few of them have the body that was asked for, add wines of other bodies.
+    """
+    wines, unmet_filters = await _find(catalogue, query, wish, person)
+    has_too_few = len(wines) < BEST_WINES
+    if has_too_few and _may_add_other_bodies(query, wish):
+        query = query.model_copy(update={"soft": (*query.soft, "bodies")})
+        further, unmet_by_further = await _find(catalogue, query, wish, person)
+        known_ids = {wine.id for wine in wines}
+        others = tuple(wine for wine in further if wine.id not in known_ids)
+        wines += others
+        unmet_filters = {**unmet_by_further, **unmet_filters}
     if not wines:
         return FoundWines()
     best_wines = wines[:BEST_WINES]
-    unmet = _list_unmet_fields(wish.request, best_wines, result.unmet_filters)
-    relaxed = _list_relaxed_fields(wish.request, best_wines, result.unmet_filters)
+    unmet = _list_unmet_fields(wish.request, best_wines, unmet_filters)
+    relaxed = _list_relaxed_fields(wish.request, best_wines, unmet_filters)
     partly_unmet = tuple(name for name in relaxed if name not in unmet)
     return FoundWines(
         wines=wines,
@@ -205,27 +221,46 @@ async def _search(
     )
 
 
+async def _find(
+    catalogue: Catalogue,
+    query: WineQuery,
+    wish: Wish,
+    person: Person,
+) -> tuple[tuple[Wine, ...], UnmetFilters]:
+    """Return the wines of a query that a wish allows, and the soft filters that each misses."""
+    result = await find_wines(catalogue, query, person)
+    wines = _select_wines(result.wines, wish.request, query, person)
+    return wines, result.unmet_filters
+
+
+def _may_add_other_bodies(query: WineQuery, wish: Wish) -> bool:
+    """Return whether wines of other bodies may follow those of the body that was asked for.
+
+    After "lighter", they may not, because a wine that is no lighter is no answer.
+    """
+    if BODY_FOLLOW_UPS.intersection(wish.follow_ups):
+        return False
+    return bool(query.bodies) and "bodies" not in query.soft
+
+
 def _list_relaxed_fields(
     request: Request,
     best_wines: Sequence[Wine],
-    unmet_filters: Mapping[str, Sequence[str]],
+    unmet_filters: UnmetFilters,
 ) -> list[str]:
-    """Return the requested fields that may be relaxed and that one of the best wines does not meet.
-
-    The body is one of them, although it only ranks the wines. Tannin and acidity are left out.
-    """
+    """Return the fields in `RELAXED_FIELDS` that one of the best wines does not meet."""
     unmet_by_any: set[str] = set()
     for wine in best_wines:
         unmet = unmet_filters.get(wine.id, ())
         unmet_by_any.update(unmet)
-    relaxed = unmet_by_any.intersection(chain(*RELAXATION_STEPS))
+    relaxed = unmet_by_any & RELAXED_FIELDS
     return [name for name in request.inclusions if name in relaxed]
 
 
 def _list_unmet_fields(
     request: Request,
     best_wines: Sequence[Wine],
-    unmet_filters: Mapping[str, Sequence[str]],
+    unmet_filters: UnmetFilters,
 ) -> tuple[str, ...]:
     """Return the requested fields that none of the best wines meets."""
     unmet_by_all = set(request.inclusions)

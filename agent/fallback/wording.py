@@ -281,8 +281,6 @@ def _describe_price_below(
 
 def describe_field(name: str, request: Request) -> str:
     """Return a description of the values of one field that a request asks for."""
-    if name == "foods":
-        return ", ".join(request.dishes)
     if name == "offer":
         return translate(f"offer_{request.filters[name]}")
     if name in PRICE_FIELDS:

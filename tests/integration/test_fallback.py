@@ -148,7 +148,7 @@ async def test_why_names_no_tannin_of_a_white_and_what_a_wine_does_not_meet(
     assert "Goes with oily fish" in white.text
     assert "Suits the food: fresh acidity" in white.text
     sweet = await conversation.say("a sweet red from Austria under 5 euros", "why?")
-    assert "Not as you asked: sweet" in sweet.text
+    assert "But not: sweet" in sweet.text
 
 
 async def test_a_wine_described_anew_is_a_new_wish(fallback: Fallback) -> None:
@@ -178,9 +178,66 @@ async def test_what_no_wine_is_known_to_lack_is_said_once(fallback: Fallback) ->
     reply = await Conversation(fallback).say(
         "a vegan full-bodied red from Spain for salmon, 10 to 15 euros"
     )
-    assert translate("fallback_partly", limits="full-bodied") in reply.text
+    assert "These wines go less well with salmon." in reply.text
     assert reply.text.count("vegan") == 2  # in the wish, and below the cards
     assert translate("fallback_vegan_unknown") in reply.text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a full-bodied red for salmon",
+        "the cheapest full-bodied red",
+        "a vegan full-bodied red from Spain, 10 to 15 euros",
+        "a full-bodied white for oysters",
+    ],
+)
+async def test_a_body_that_is_asked_for_is_that_of_every_wine(
+    text: str, fallback: Fallback
+) -> None:
+    wines = wines_of(await Conversation(fallback).say(text))
+    assert len(wines) == 3
+    assert {wine.body for wine in wines} <= {Body.MEDIUM_FULL, Body.FULL}
+
+
+async def test_a_card_says_that_its_wine_has_another_body(fallback: Fallback) -> None:
+    reply = await Conversation(fallback).say("a full-bodied white under 15 euros")
+    is_full = [wine.body in (Body.MEDIUM_FULL, Body.FULL) for wine in wines_of(reply)]
+    assert is_full == [True, False, False]
+    assert reply.text.count("But not: full-bodied") == 2
+
+
+RUDE = {
+    "en": "this is crap, you stupid robot, cheaper!",
+    "de": "Was für ein Mist, du dämlicher Blechkasten, etwas günstiger!",
+    "fr": "c'est nul, espèce de robot débile, moins cher !",
+    "es": "qué porquería, robot estúpido, ¡más barato!",
+    "it": "che schifo, stupido robot inutile, meno caro!",
+    "nl": "wat een troep, stomme robot, goedkoper!",
+    "pt": "és mesmo burro, seu palhaço inútil, mais em conta!",
+}
+
+
+@pytest.mark.parametrize("language", RUDE)
+async def test_a_rude_message_with_a_clear_clause_is_a_follow_up(
+    language: str, fallback: Fallback
+) -> None:
+    conversation = Conversation(fallback)
+    first = await conversation.say(REQUESTS[language])
+    cheaper = await conversation.say(RUDE[language])
+    cheapest = min(wine.price or 0 for wine in wines_of(first))
+    assert cheaper.wines
+    for wine in wines_of(cheaper):
+        assert wine.style == Style.RED
+        assert (wine.price or 0) < cheapest
+
+
+async def test_who_wants_it_cheaper_before_any_wine_is_told_so(
+    fallback: Fallback,
+) -> None:
+    reply = await Conversation(fallback).say(RUDE["en"])
+    none_shown = translate_into("en", "fallback_none_shown")
+    assert reply.text.startswith(none_shown)
 
 
 NO_WISHES = {
@@ -349,8 +406,8 @@ async def test_what_only_some_of_the_wines_have_is_named(fallback: Fallback) -> 
     reply = await Conversation(fallback).say("a sweet Furmint from Chile")
     some = [wine for wine in wines_of(reply) if "Furmint" in wine.grapes]
     assert 0 < len(some) < len(reply.wines)
-    only_some = "Not all of these match what you asked for: Furmint."
-    assert f"Not met: Chile. {only_some}" in reply.text
+    assert "What doesn't fit: Chile." in reply.text
+    assert reply.text.count("But not: Furmint") == len(reply.wines) - len(some)
 
 
 async def test_words_compare_with_the_wines_shown(fallback: Fallback) -> None:
@@ -432,6 +489,54 @@ async def test_the_first_dish_completes_a_wish_and_another_begins_one(
     assert lamb.text.startswith("*Lamb*")
 
 
+@pytest.mark.parametrize(
+    ("before", "text", "wish"),
+    [
+        ("for lamb", "a red up to 20 euros", "Red wine · lamb · up to €20"),
+        (
+            "for salmon",
+            "a dry white up to 20 euros",
+            "White wine · dry · salmon · up to €20",
+        ),
+        (
+            "for oysters",
+            "a Champagne up to 40 euros",
+            "Sparkling wine · Champagne · oysters · up to €40",
+        ),
+        (
+            "something for steak",
+            "a vegan full-bodied red from Spain, 10 to 15 euros",
+            "Red wine · full-bodied · Spain · €10–15 · vegan",
+        ),
+        (
+            "up to 20 euros, no Merlot",
+            "a full-bodied red from Spain",
+            "Red wine · full-bodied · Spain · up to €20 · no Merlot",
+        ),
+    ],
+)
+async def test_a_message_that_says_all_it_wants_begins_a_new_wish(
+    before: str, text: str, wish: str, fallback: Fallback
+) -> None:
+    reply = await Conversation(fallback).say(before, text)
+    assert reply.text.startswith(f"*{wish}*")
+
+
+async def test_a_wine_shown_before_is_judged_for_another_dish(
+    fallback: Fallback,
+) -> None:
+    conversation = Conversation(fallback)
+    shown = wines_of(await conversation.say("a red for lamb"))
+    duck = await conversation.say("the second one, would that work with duck as well?")
+    assert wines_of(duck) == [shown[1]]
+    assert duck.text.startswith(translate_into("en", "fallback_dish_suits_less"))
+    barbecue = await conversation.say("would the second work with barbecue?")
+    assert wines_of(barbecue) == [shown[1]]
+    assert barbecue.text.startswith(translate_into("en", "fallback_dish_suits"))
+    course = await conversation.say("oysters as the first course")
+    assert course.text.startswith("*Oysters*")
+
+
 async def test_a_glass_before_a_meal_is_sparkling_and_is_said_to_be_an_aperitif(
     fallback: Fallback,
 ) -> None:
@@ -486,7 +591,7 @@ async def test_a_wine_that_is_as_the_pairing_wants_suits_the_dish(
 ) -> None:
     reply = await Conversation(fallback).say("raclette, between 10 and 15 euros")
     assert "Raclette · €10–15" in reply.text
-    assert translate("fallback_relaxed", limits="raclette") not in reply.text
+    assert translate("fallback_less_suited", dish="raclette") not in reply.text
     assert {wine.style for wine in wines_of(reply)} == {Style.WHITE}
 
 
@@ -494,7 +599,7 @@ async def test_unmet_filters_are_named(fallback: Fallback) -> None:
     reply = await Conversation(fallback).say(
         "a Riesling from Chile, sweet, under 15 euros"
     )
-    assert "Not met: Chile" in reply.text
+    assert "What doesn't fit: Chile" in reply.text
     wines = wines_of(reply)
     assert wines
     assert all((wine.price or 0) <= 15 for wine in wines)
@@ -513,7 +618,7 @@ async def test_a_price_said_with_about_is_shown_so_and_a_cheaper_wine_is_better_
 ) -> None:
     reply = await Conversation(fallback).say("an Albariño, around 30 euros")
     assert "Albariño · around €30" in reply.text
-    assert "Not met: price (around €30)." in reply.text
+    assert "What doesn't fit: price (around €30)." in reply.text
     assert reply.wines
     assert all("Albariño" in wine.grapes for wine in wines_of(reply))
 
