@@ -48,11 +48,10 @@ COLOURS_WITH_TANNIN: Final = (
 
 
 def describe_fit(wine: Wine, request: Request) -> str:
-    """Return why a wine was chosen for a wish, in up to four lines.
+    """Return why a wine was chosen for a wish, in up to five lines.
 
     For example: "As you asked: red wine · €12", "Goes with lamb", "Suits the food: firm tannins"
-    and "Not as you asked: full-bodied". If there is nothing to name, the result is the kind of the
-    wine.
+    and "But not: full-bodied". If there is nothing to name, the result is the kind of the wine.
     """
     lines: list[str] = []
     asked_parts = _describe_met(wine, request)
@@ -67,6 +66,9 @@ def describe_fit(wine: Wine, request: Request) -> str:
     unmet = describe_unmet(wine, request, request.inclusions)
     if unmet:
         lines.append(unmet)
+    if _is_too_cheap(wine, request):
+        price = format_asked_price(wine, request)
+        lines.append(translate("fit_too_cheap", price=price))
     if not lines:
         return describe_wine(wine, request.dishes)
     return "\n".join(lines)
@@ -195,9 +197,6 @@ def _list_unmet(wine: Wine, request: Request, fields: Collection[str]) -> list[s
             continue
         if _is_known(wine, field):
             unmet.append(describe_field(field, request))
-    if _is_too_cheap(wine, request):
-        price = format_asked_price(wine, request)
-        unmet.append(translate("fallback_price_limit", price=price))
     return list(dict.fromkeys(unmet))
 
 

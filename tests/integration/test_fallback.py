@@ -631,7 +631,7 @@ async def test_why_names_the_price_alone_and_says_if_a_wine_is_too_cheap(
     assert "As you asked: sparkling wine · Champagne · ≈ €" in fitting.text
     assert "magnum" not in fitting.text
     cheap = await conversation.say("/new", "an Albariño, around 30 euros", "why?")
-    assert "As you asked: Albariño\nNot as you asked: price (≈ €" in cheap.text
+    assert "As you asked: Albariño\nLess expensive than you asked: ≈ €" in cheap.text
 
 
 async def test_references_to_wines_shown_before(fallback: Fallback) -> None:
