@@ -111,17 +111,17 @@ async def test_every_follow_up_button_is_understood(
 
 
 @pytest.mark.parametrize(
-    ("language", "aromas"),
-    [("de", "Pflaume, Lakritz, Toast"), ("fr", "prune, réglisse, pain grillé")],
+    ("language", "question", "aromas"),
+    [
+        ("de", "Habt ihr den Malbec von Catena Zapata?", "Veilchen, Pflaume, Mokka"),
+        ("fr", "Avez-vous le malbec de Catena Zapata ?", "violette, prune, moka"),
+    ],
 )
-async def test_each_card_tells_in_the_users_language_what_the_wine_tastes_of(
-    language: str, aromas: str, fallback: Fallback
+async def test_a_card_tells_in_the_users_language_what_the_wine_tastes_of(
+    language: str, question: str, aromas: str, fallback: Fallback
 ) -> None:
-    reply = await Conversation(fallback).say(REQUESTS[language])
-    line = translate_into(language, "notes_aromas", aromas=aromas)
-    label = translate_into(language, "notes_aromas", aromas="")
-    assert line in reply.text
-    assert reply.text.count(label) == len(reply.wines) == 3
+    reply = await Conversation(fallback).say(question)
+    assert translate_into(language, "notes_aromas", aromas=aromas) in reply.text
     assert not any(wine.notes in reply.text for wine in wines_of(reply))
 
 
