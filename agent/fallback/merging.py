@@ -237,6 +237,10 @@ def merge(before: Request, new: Request) -> Request:
     if not begins_anew:
         dishes = dishes or before.dishes
         is_gift = is_gift or before.is_gift
+    has_shared_price = new.has_shared_price
+    names_price = not PRICE_FIELDS.isdisjoint(new.filters)
+    if not begins_anew and not names_price:
+        has_shared_price = before.has_shared_price
     if is_gift:
         filters = with_gift_price(filters)
     return replace(
@@ -245,6 +249,7 @@ def merge(before: Request, new: Request) -> Request:
         dishes=dishes,
         allergies=tuple(allergies),
         is_gift=is_gift,
+        has_shared_price=has_shared_price,
     )
 
 

@@ -67,7 +67,7 @@ def describe_filters(request: Request) -> str:
     if request.is_gift:
         gift = get_display_name("role", ("gift",), current_language())
         parts.append(gift)
-    parts.append(_describe_price(filters))
+    parts.append(_describe_price(request))
     if "max_abv" in filters:
         parts.append(f"≤ {format_number(filters['max_abv'])} % vol")
     parts.append(request.name)
@@ -242,8 +242,19 @@ def _describe_names(field: str, values: Sequence[str]) -> str:
     return _join_names(field, values)
 
 
-def _describe_price(filters: Mapping[str, Any]) -> str:
-    """Return the price limits, or "" if there are none."""
+def _describe_price(request: Request) -> str:
+    """Return the price limits, or "" if there are none.
+
+    If the user has named a price for several bottles, the limits are said to be of one bottle.
+    """
+    limits = _describe_limits(request.filters)
+    if limits and request.has_shared_price:
+        return translate("cellar_each", price=limits)
+    return limits
+
+
+def _describe_limits(filters: Mapping[str, Any]) -> str:
+    """Return the price limits of filters, or "" if there are none."""
     min_price = filters.get("min_price")
     max_price = filters.get("max_price")
     below = filters.get("below")
@@ -284,7 +295,7 @@ def describe_field(name: str, request: Request) -> str:
     if name == "offer":
         return translate(f"offer_{request.filters[name]}")
     if name in PRICE_FIELDS:
-        price = _describe_price(request.filters)
+        price = _describe_price(request)
         return translate("fallback_price_limit", price=price)
     filters = {name: request.values(name)}
     return describe_filters(Request(filters=filters))

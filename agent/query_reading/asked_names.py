@@ -100,7 +100,7 @@ class _NameReader:
 
     def describes_wish(self) -> bool:
         """Return whether the message has a price, an order, or what a wine is to suit."""
-        price, _ = read_price(self._tokens, self._phrases)
+        price = read_price(self._tokens, self._phrases).filters
         if price or self._has_field(WISH_FIELDS):
             return True
         for phrase in self._phrases:

@@ -46,6 +46,8 @@ class ReadPrice(NamedTuple):
 
     filters: dict[str, Any]
     indices: frozenset[int]
+    is_shared: bool = False
+    """Whether the filters are the share of one bottle in a price for several."""
 
 
 class PricePart(NamedTuple):
@@ -70,6 +72,7 @@ def read_price(tokens: Sequence[Token], phrases: Sequence[Phrase]) -> ReadPrice:
     for price_pattern in (RANGE, AMOUNT):
         filters: dict[str, Any] = {}
         used: set[int] = set()
+        is_shared = False
         for match in price_pattern.finditer(symbols):
             matched = parts[match.start() : match.end()]
             price = _price_filters(matched)
@@ -79,12 +82,13 @@ def read_price(tokens: Sequence[Token], phrases: Sequence[Phrase]) -> ReadPrice:
             if is_for_all:
                 bottles = _count_bottles(parts)
                 price = _share_total(price, bottles)
+                is_shared = bottles > 1
             filters = _add_price(filters, price)
             for part in matched:
                 used.update(part.indices)
         if filters:
             ordered = _order_limits(filters)
-            return ReadPrice(ordered, frozenset(used))
+            return ReadPrice(ordered, frozenset(used), is_shared)
     return ReadPrice({}, frozenset())
 
 

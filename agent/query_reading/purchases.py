@@ -47,7 +47,7 @@ class _PurchaseReader:
         self._language = language
         self._tokens = tokenize(text)
         self._phrases = find_phrases(self._tokens, language)
-        _, price_indices = read_price(self._tokens, self._phrases)
+        price_indices = read_price(self._tokens, self._phrases).indices
         self._used = set(price_indices)
         """The indices of the tokens that are no part of the name."""
         for phrase in self._phrases:

@@ -82,6 +82,8 @@ class Request:
     """The allergens to which somebody is allergic. `without_allergens` contains them, too."""
     is_gift: bool = False
     """Whether the wine is to be a present."""
+    has_shared_price: bool = False
+    """Whether the price is the share of one bottle in a price for several."""
     name: str = ""
     """The name of a wine or a producer, if the message has nothing else to search for."""
     wants_others: bool = False
@@ -174,8 +176,10 @@ class _MessageReader:
         self.language = language
         self.tokens = tokenize(self.text)
         phrases = find_phrases(self.tokens, language)
-        self.price, price_indices = read_price(self.tokens, phrases)
-        self.phrases = _drop_price(phrases, price_indices)
+        price = read_price(self.tokens, phrases)
+        self.price = price.filters
+        self.has_shared_price = price.is_shared
+        self.phrases = _drop_price(phrases, price.indices)
         clauses = split_clauses(self.tokens, self.phrases)
         exclusions = ExclusionReader(self.tokens, self.phrases, clauses)
         self.excluded = exclusions.find_excluded()
@@ -185,7 +189,7 @@ class _MessageReader:
         self.roles: set[str] = set()
         for phrase in self.phrases:
             self.roles.update(phrase.values("role"))
-        known_indices = {*price_indices, *self._find_known()}
+        known_indices = {*price.indices, *self._find_known()}
         self.unknown_words = UnknownWordsReader(
             tokens=self.tokens,
             known_indices=known_indices,
@@ -244,6 +248,7 @@ class _MessageReader:
             dishes=self._read_dishes(),
             allergies=self._list_allergies(),
             is_gift="gift" in self.roles,
+            has_shared_price=self.has_shared_price,
             wants_others=self._wants_others(),
             unknown_words=distinct_words[:MAX_VALUES],
             unknown_count=self.unknown_words.count_long(unknown),

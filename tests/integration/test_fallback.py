@@ -623,6 +623,17 @@ async def test_a_price_said_with_about_is_shown_so_and_a_cheaper_wine_is_better_
     assert all("Albariño" in wine.grapes for wine in wines_of(reply))
 
 
+async def test_a_price_for_several_bottles_is_shown_for_each(
+    fallback: Fallback,
+) -> None:
+    conversation = Conversation(fallback)
+    six = await conversation.say("six bottles of red, under 120 euros in all")
+    assert six.text.startswith("*Red wine · under €20 a bottle*")
+    white = await conversation.say("and a white?")
+    assert "under €20 a bottle" in white.text
+    assert "a bottle" not in (await conversation.say("up to 15 euros")).text
+
+
 async def test_why_names_the_price_alone_and_says_if_a_wine_is_too_cheap(
     fallback: Fallback,
 ) -> None:

@@ -388,9 +388,9 @@ def test_a_price_said_with_under_excludes_its_amount(
     [
         ("en", "not below 20 euros"),
         ("de", "nicht unter 20 Euro"),
-        ("fr", "pas moins de 20 euros"),
+        ("fr", "rien en dessous de 20 euros"),
         ("it", "non meno di 20 euro"),
-        ("es", "no menos de 20 euros"),
+        ("es", "nada por debajo de 20 euros"),
         ("pt", "não menos de 20 euros"),
         ("nl", "niet onder de 20 euro"),
     ],
