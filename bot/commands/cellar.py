@@ -110,32 +110,45 @@ def import_cellar(
     mode = _get_mode(replace, imported.stored)
     if dry_run or is_interactive:
         _show(imported, mode)
-    if dry_run:
+    if is_interactive and not dry_run:
+        mode = _ask(mode)
+    is_declined = is_interactive and mode is None
+    if dry_run or is_declined:
         typer.echo("Nothing was stored.")
         return
-    if is_interactive:
-        mode = _ask(mode)
-        if mode is None:
-            typer.echo("Nothing was stored.")
-            return
-    elif imported.file.unread_count and not yes:
-        unread = _describe_unread(imported.file)
-        fail(f"nothing was stored from {file}: {unread}; --yes stores the rest")
+    if not is_interactive and not yes:
+        _end_if_unread(file, imported.file)
     if mode is None:
         fail(
             "nothing was stored: the user owns bottles; say --replace or --add",
             UNCLEAR_STATUS,
         )
     plan = imported.plan(mode)
-    may_shrink = allow_shrink or mode == "add"
-    if not may_shrink and _shrinks(plan, imported.stored):
-        fail(
-            f"nothing was stored from {file}: {plan.gone} of the user's wines would be gone. "
-            "If that is right, store it with --allow-shrink.",
-            SHRINKS_STATUS,
-        )
+    if mode == "replace" and not allow_shrink:
+        _end_if_it_shrinks(file, plan, imported.stored)
     _store(imported, mode)
     typer.echo(_describe_result(plan))
+
+
+def _end_if_unread(path: Path, file: CellarFile) -> None:
+    """End the command if rows of a file were not understood."""
+    if file.unread_count:
+        unread = _describe_unread(file)
+        fail(f"nothing was stored from {path}: {unread}; --yes stores the rest")
+
+
+def _end_if_it_shrinks(
+    path: Path, plan: ImportPlan, stored: Sequence[CellarItem]
+) -> None:
+    """End the command if so much of a cellar would be gone that the file is probably wrong."""
+    wine_count = len(select_in_stock(stored))
+    if wine_count < MIN_WINES or plan.gone <= MAX_GONE_SHARE * wine_count:
+        return
+    fail(
+        f"nothing was stored from {path}: {plan.gone} of the user's wines would be gone. "
+        "If that is right, store it with --allow-shrink.",
+        SHRINKS_STATUS,
+    )
 
 
 def _read(user_id: int, path: Path) -> _Import:
@@ -245,14 +258,6 @@ def _describe_unread(file: CellarFile) -> str:
     if file.unread_count == 1:
         return "1 row was not understood"
     return f"{file.unread_count} rows were not understood"
-
-
-def _shrinks(plan: ImportPlan, stored: Sequence[CellarItem]) -> bool:
-    """Return whether so much of a cellar would be gone that the file is probably wrong."""
-    wine_count = len(select_in_stock(stored))
-    if wine_count < MIN_WINES:
-        return False
-    return plan.gone > MAX_GONE_SHARE * wine_count
 
 
 def _store(imported: _Import, mode: ImportMode) -> None:

@@ -185,14 +185,7 @@ async def check_staff(settings: Settings) -> str:
             token, base_url=f"{settings.telegram_base_url}/bot"
         ) as bot:
             await bot.send_chat_action(chat_id, ChatAction.TYPING)
-            if chat_id < 0:
-                member = await bot.get_chat_member(chat_id, bot.id)
-                # Only restricted members have this attribute. The others may send messages.
-                if not getattr(member, "can_send_messages", True):
-                    raise SettingsError(
-                        f"the bot cannot write to {chat_id} of STAFF_CHAT_ID, because it is a "
-                        "restricted member there; let it send messages"
-                    )
+            await _check_member(bot, chat_id)
     except TelegramError as error:
         advice = (
             "if this is a person, they must press Start in the bot's chat; "
@@ -202,6 +195,20 @@ async def check_staff(settings: Settings) -> str:
             f"the bot cannot write to {chat_id} of STAFF_CHAT_ID ({error.message}); {advice}"
         ) from None
     return f"questions of users go to chat {chat_id}"
+
+
+async def _check_member(bot: telegram.Bot, chat_id: int) -> None:
+    """Raise SettingsError if the bot is a member of a group who may not write there."""
+    is_group = chat_id < 0
+    if not is_group:
+        return
+    member = await bot.get_chat_member(chat_id, bot.id)
+    # Only restricted members have this attribute. The others may send messages.
+    if not getattr(member, "can_send_messages", True):
+        raise SettingsError(
+            f"the bot cannot write to {chat_id} of STAFF_CHAT_ID, because it is a "
+            "restricted member there; let it send messages"
+        )
 
 
 async def check_tools(settings: Settings) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 from pydantic import SecretStr
@@ -26,7 +26,13 @@ from agent.evals.dataset import (
     read_conversations,
     to_item,
 )
-from agent.evals.experiments import Recorded, fetch_items, put_items, record_run
+from agent.evals.experiments import (
+    Recorded,
+    TracesByVariant,
+    fetch_items,
+    put_items,
+    record_run,
+)
 from agent.evals.run import (
     Result,
     Variant,
@@ -40,6 +46,7 @@ from agent.memory.tools import memory_tools
 from agent.sommelier.queries import Catalogue
 from agent.sommelier.service import Sommelier
 from agent.tracing.langfuse_project import to_unavailable
+from agent.tracing.masking import Masking
 from agent.tracing.records import TraceRecord
 from bot.commands.output import (
     build_table,
@@ -122,18 +129,8 @@ def run(
         prompts_by_source=_choose_prompts(settings, prompt),
         cases=read_cases(settings, name, limit),
     )
-
-    async def answer_all() -> None:
-        is_starter = name == STARTER_NAME
-        async with open_bench(settings, starter=is_starter) as bench:
-            await evaluation.answer_all(bench, concurrency)
-
-    status = 0
-    try:
-        asyncio.run(answer_all())
-    except KeyboardInterrupt:
-        # The answers so far are reported.
-        status = INTERRUPTED_STATUS
+    is_starter = name == STARTER_NAME
+    status = _answer_all(settings, evaluation, concurrency, is_starter=is_starter)
     results = evaluation.sort_results()
     if not results:
         # Without results the command has failed, even if it was not interrupted.
@@ -142,6 +139,27 @@ def run(
         _record(settings, name, evaluation.title, results)
     _report(evaluation.title, results, save)
     raise typer.Exit(status)
+
+
+def _answer_all(
+    settings: Settings,
+    evaluation: "Evaluation",
+    concurrency: int,
+    *,
+    is_starter: bool,
+) -> int:
+    """Let the models answer, and return the exit status: 0, or that of Ctrl+C."""
+
+    async def answer() -> None:
+        async with open_bench(settings, starter=is_starter) as bench:
+            await evaluation.answer_all(bench, concurrency)
+
+    try:
+        asyncio.run(answer())
+    except KeyboardInterrupt:
+        # The answers so far are reported.
+        return INTERRUPTED_STATUS
+    return 0
 
 
 def _choose_models(settings: Settings, models: Sequence[str] | None) -> Sequence[str]:
@@ -340,22 +358,15 @@ def _record(
 ) -> None:
     """Record the results as experiments in Langfuse. If that fails, log a warning."""
     masking = masking_of(settings)
-    is_in_langfuse = name.startswith(LANGFUSE_PREFIX)
     dataset = f"sommelier-{Path(name).stem}"
-    if is_in_langfuse:
-        dataset = name.removeprefix(LANGFUSE_PREFIX)
     # Several variants answer the same case, which is stored as one item.
-    new_items = {}
-    traces_by_variant: defaultdict[str, dict[str, Sequence[TraceRecord]]]
-    traces_by_variant = defaultdict(dict)
-    for result in results:
-        item_id = result.case.item_id
-        if not is_in_langfuse:
-            item = to_item(dataset, result.case)
-            item_id = item["id"]
-            new_items[item_id] = item
-        traces = [masking.mask_trace(trace) for trace in result.traces]
-        traces_by_variant[result.variant][item_id] = traces
+    new_items: dict[str, dict[str, Any]] = {}
+    if name.startswith(LANGFUSE_PREFIX):
+        dataset = name.removeprefix(LANGFUSE_PREFIX)
+    else:
+        for result in results:
+            new_items[result.case.id] = to_item(dataset, result.case)
+    traces_by_variant = _sort_traces(results, new_items, masking)
 
     async def record(encoder: "TraceEncoder") -> Recorded:
         async with aclosing(langfuse_api(settings)) as api:
@@ -363,13 +374,31 @@ def _record(
 
     try:
         encoder = trace_encoder(settings)
-        if not is_in_langfuse:
+        if new_items:
             put_items(encoder, dataset, new_items.values(), masking)
         recorded = asyncio.run(record(encoder))
     except Exception as error:
         log.warning("This run is not recorded: %s", to_unavailable(error))
         return
     _report_recorded(recorded, lost_count=len(results) - recorded.items)
+
+
+def _sort_traces(
+    results: Sequence[Result],
+    new_items: Mapping[str, Mapping[str, Any]],
+    masking: Masking,
+) -> TracesByVariant:
+    """Return the masked traces of each item, by variant. `new_items` are not in Langfuse yet."""
+    traces_by_variant: defaultdict[str, dict[str, Sequence[TraceRecord]]]
+    traces_by_variant = defaultdict(dict)
+    for result in results:
+        case = result.case
+        item_id = case.item_id
+        if case.id in new_items:
+            item_id = new_items[case.id]["id"]
+        traces = [masking.mask_trace(trace) for trace in result.traces]
+        traces_by_variant[result.variant][item_id] = traces
+    return traces_by_variant
 
 
 def _report_recorded(recorded: Recorded, lost_count: int) -> None:

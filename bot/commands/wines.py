@@ -6,6 +6,7 @@ import io
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Final, NoReturn
@@ -55,6 +56,17 @@ def wines() -> None:
     """Fill the catalogue."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Import:
+    """A list that was read, and how to import it."""
+
+    settings: Settings
+    file: Path
+    catalogue: CatalogueFile
+    without_samples: bool
+    may_shrink: bool
+
+
 @wines_app.command("import")
 def import_wines(
     file: Annotated[
@@ -94,42 +106,32 @@ def import_wines(
     before it is written. If the exit status is 3, nothing was imported: the file was cut off, or
     more than 30 % of its wines would be out of stock or change their price by more than half.
     """
-    settings = open_settings()
     is_interactive = sys.stdin.isatty() and not yes
+    has_preview = dry_run or is_interactive
+    settings = open_settings()
     with show_status(f"Reading {file}"):
         catalogue = _read_or_end(file, currency, settings, asks_model=ask_model)
     if report:
         write_file(report, _format_csv(catalogue))
-    has_preview = dry_run or is_interactive
     if catalogue.problems and not has_preview and not yes:
         # In a pipe nobody can decide about the bad rows.
         _end_with_problems(file, catalogue.problems)
+    planned = _Import(settings, file, catalogue, without_samples, allow_shrink)
     # What a model says is shown even if nobody is asked about it.
     shows_reading = has_preview or catalogue.is_by_model
     if shows_reading:
         _show_reading(catalogue)
     if has_preview:
-        _show_plan(settings, catalogue, without_samples=without_samples)
+        _show_plan(planned)
     is_declined = is_interactive and not dry_run and not _confirm(catalogue)
     if dry_run or is_declined:
         typer.echo("Nothing was imported.")
         return
-    with show_status(f"Importing {len(catalogue.wines)} wines"):
-        report_of_import = _import_or_end(
-            file,
-            settings,
-            catalogue,
-            without_samples=without_samples,
-            may_shrink=allow_shrink,
-        )
-    typer.echo(_format_report(report_of_import))
+    _import_or_end(planned)
     if not shows_reading:
         _show_rest(catalogue)
-    samples = run_with_database(settings, count_samples)
-    if samples and not without_samples:
-        typer.echo(
-            f"{samples} starter wines are offered too; --without-samples takes them away."
-        )
+    if not without_samples:
+        _mention_samples(settings)
 
 
 def _read_or_end(
@@ -146,42 +148,52 @@ def _read_or_end(
         _end_with_problems(file, error.problems)
 
 
-def _show_plan(
-    settings: Settings, catalogue: CatalogueFile, *, without_samples: bool
-) -> None:
+def _show_plan(planned: _Import) -> None:
     """Show what an import would do."""
 
     async def plan(sessions: Sessions) -> ImportReport:
         return await add_wines(
-            sessions, catalogue, without_samples=without_samples, dry_run=True
+            sessions,
+            planned.catalogue,
+            without_samples=planned.without_samples,
+            dry_run=True,
         )
 
-    report = run_with_database(settings, plan)
+    report = run_with_database(planned.settings, plan)
     typer.echo(f"Would be: {_format_report(report)}")
 
 
-def _import_or_end(
-    file: Path,
-    settings: Settings,
-    catalogue: CatalogueFile,
-    *,
-    without_samples: bool,
-    may_shrink: bool,
-) -> ImportReport:
-    """Import a list, and return what was done. If too much would change, end the command."""
+def _import_or_end(planned: _Import) -> None:
+    """Import a list, and show what was done. If too much would change, end the command."""
 
     async def add(sessions: Sessions) -> ImportReport:
         return await add_wines(
-            sessions, catalogue, without_samples=without_samples, may_shrink=may_shrink
+            sessions,
+            planned.catalogue,
+            without_samples=planned.without_samples,
+            may_shrink=planned.may_shrink,
         )
 
     try:
-        return run_with_database(settings, add)
+        with show_status(f"Importing {len(planned.catalogue.wines)} wines"):
+            report = run_with_database(planned.settings, add)
     except ListShrinks as error:
-        reason = f"nothing was imported from {file}: {error}. Is the file whole?"
+        reason = (
+            f"nothing was imported from {planned.file}: {error}. Is the file whole?"
+        )
         fail(
             f"{reason} If it is right, import it with --allow-shrink.",
             CUT_OR_SHRUNK_STATUS,
+        )
+    typer.echo(_format_report(report))
+
+
+def _mention_samples(settings: Settings) -> None:
+    """Say that starter wines are offered too, if there are any."""
+    samples = run_with_database(settings, count_samples)
+    if samples:
+        typer.echo(
+            f"{samples} starter wines are offered too; --without-samples takes them away."
         )
 
 
