@@ -5,7 +5,7 @@ The parts that know nothing of Telegram are put together in `bot.core`.
 
 import asyncio
 import gc
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -25,6 +25,7 @@ from bot.core import Core, open_core
 from bot.resources import (
     REFERRAL_RETENTION,
     STATS_RETENTION,
+    Stores,
     delete_old_data,
     open_resources,
 )
@@ -118,11 +119,7 @@ async def run_bot(settings: Settings, stop: asyncio.Event | None = None) -> None
         open_app(core, token, locks) as app,
     ):
         if not locks.are_shared:
-            # No other process runs. So all claims and reservations were left by a crash.
-            await core.stores.trace_queue.resume()
-            await core.stores.score_queue.resume()
-            if core.stores.budgets is not None:
-                await core.stores.budgets.release_all()
+            await _resume_after_crash(core.stores)
         # These take most of a second. The first user should not wait for them.
         has_language_model = settings.server is not None
         if has_language_model:
@@ -131,6 +128,14 @@ async def run_bot(settings: Settings, stop: asyncio.Event | None = None) -> None
         # Nearly all objects that exist now live until the end. So the collector can leave them out.
         gc.freeze()
         await run_app(app, stop, tasks.exit_if_loop_hangs)
+
+
+async def _resume_after_crash(stores: Stores) -> None:
+    """Drop all claims and reservations. No other process runs, so a crash has left them."""
+    await stores.trace_queue.resume()
+    await stores.score_queue.resume()
+    if stores.budgets is not None:
+        await stores.budgets.release_all()
 
 
 async def run_app(
@@ -192,17 +197,7 @@ def build_app(
     """Put the parts of the bot together. No turn begins before `Scheduler.ready` is set."""
     settings = core.settings
     inbox = core.stores.inbox
-    services = Services(
-        resources=core.resources,
-        runner=core.runner,
-        answerer=core.answerer,
-        trace_hash=core.trace_hash,
-        progress=Progress(bot),
-        buttons_below=make_buttons,
-        admin_ids=settings.admin_ids,
-        staff_chat_id=settings.staff_chat_id,
-        counted_links=counted_links_of(settings),
-    )
+    services = services_of(core, bot, make_buttons)
     admins = frozenset(settings.admin_ids)
     handlers = build_handlers(settings, core.servers, admins)
     dispatcher = Dispatcher(
@@ -231,6 +226,22 @@ def build_app(
     )
 
 
+def services_of(core: Core, bot: AnyBot, make_buttons: ButtonsBelow) -> Services:
+    """Return what handlers of messages use."""
+    settings = core.settings
+    return Services(
+        resources=core.resources,
+        runner=core.runner,
+        answerer=core.answerer,
+        trace_hash=core.trace_hash,
+        progress=Progress(bot),
+        buttons_below=make_buttons,
+        admin_ids=settings.admin_ids,
+        staff_chat_id=settings.staff_chat_id,
+        counted_links=counted_links_of(settings),
+    )
+
+
 def counted_links_of(settings: Settings) -> CountedLinks | None:
     """Return what makes and checks counted links, or None if no presses of links are counted."""
     if settings.click_url is None:
@@ -251,25 +262,6 @@ def build_handlers(
     settings: Settings, servers: McpServers, admins: frozenset[int]
 ) -> list[AnyHandler]:
     """Return the handlers of all commands and buttons, in the order in which they are tried."""
-    has_langfuse = settings.langfuse_keys is not None
-    if has_langfuse:
-        trace_server = "Langfuse"
-    elif settings.sends_traces:
-        trace_server = TRACE_SERVICE
-    else:
-        trace_server = ""
-    privacy = Privacy(
-        days={
-            "history_days": settings.history_days,
-            "stats_days": STATS_RETENTION.days,
-            "trace_days": settings.trace_retention_days,
-            "shop_days": REFERRAL_RETENTION.days,
-        },
-        model_hosts=settings.model_hosts,
-        trace_server=trace_server,
-        is_deleted_there=has_langfuse,
-        has_staff=settings.staff_chat_id is not None,
-    )
     additional = [
         # These come before all other handlers of replies, because a reply in a referral is passed
         # on and not answered.
@@ -280,7 +272,7 @@ def build_handlers(
         *cellar_handlers(CellarPainter()),
         *bottle_handlers(),
         *cellar_file_handlers(),
-        *settings_handlers(privacy),
+        *settings_handlers(privacy_of(settings)),
         *answer_handlers(servers),
         *ask_shop_handlers(),
         *stock_handlers(admins),
@@ -293,6 +285,29 @@ def build_handlers(
         *rating_handlers(masking_of(settings)),
     ]
     return all_handlers(additional)
+
+
+def privacy_of(settings: Settings) -> Privacy:
+    """Return what users are told of their data: how long they are kept, and who gets them."""
+    has_langfuse = settings.langfuse_keys is not None
+    if has_langfuse:
+        trace_server = "Langfuse"
+    elif settings.sends_traces:
+        trace_server = TRACE_SERVICE
+    else:
+        trace_server = ""
+    return Privacy(
+        days={
+            "history_days": settings.history_days,
+            "stats_days": STATS_RETENTION.days,
+            "trace_days": settings.trace_retention_days,
+            "shop_days": REFERRAL_RETENTION.days,
+        },
+        model_hosts=settings.model_hosts,
+        trace_server=trace_server,
+        is_deleted_there=has_langfuse,
+        has_staff=settings.staff_chat_id is not None,
+    )
 
 
 async def start_receiving(app: App) -> None:
@@ -332,6 +347,14 @@ async def run_leader_tasks(app: App) -> None:
     reports to the staff. If there is no webhook, it polls for updates.
     """
     await app.scheduler.ready.wait()
+    functions = [*_list_regular_tasks(app)]
+    if app.core.settings.webhook_url is None:
+        functions.append(partial(poll, app.bot, app.scheduler.accept))
+    await tasks.run_all(*functions)
+
+
+def _list_regular_tasks(app: App) -> Iterator[tasks.AsyncFunction]:
+    """Yield the functions that do again and again what the leading process has to do."""
     settings = app.core.settings
     stores = app.core.stores
     memory = app.core.resources.repositories.memory
@@ -360,12 +383,8 @@ async def run_leader_tasks(app: App) -> None:
         (REPORT_SECONDS, "reporting undelivered replies to the staff", report_to_staff),
         (BROADCAST_SECONDS, "sending to everyone", broadcast),
     )
-    functions: list[tasks.AsyncFunction] = []
     for seconds, description, function in schedule:
-        functions.append(partial(tasks.run_every, seconds, description, function))
-    if settings.webhook_url is None:
-        functions.append(partial(poll, app.bot, app.scheduler.accept))
-    await tasks.run_all(*functions)
+        yield partial(tasks.run_every, seconds, description, function)
 
 
 async def serve(app: App) -> None:

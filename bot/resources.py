@@ -161,24 +161,11 @@ async def open_resources(settings: Settings) -> AsyncIterator[Resources]:
         sessions = await stack.enter_async_context(open_database(settings))
         http = httpx2.AsyncClient()
         stack.push_async_callback(run_shutdown_step, "requests to servers", http.aclose)
-        embedder = embedder_of(settings, http)
-        documents = SqlDocumentStore(sessions, embedder=embedder)
-        if embedder is not None:
-
-            async def embed() -> None:
-                await run_and_log_errors("embedding documents", documents.embed_missing)
-
-            await stack.enter_async_context(in_background(embed))
-        models, special_models = models_of(settings)
-        for model in (*models, *special_models.values()):
-            stack.push_async_callback(run_shutdown_step, "the model", model.close)
-        prompts = await stack.enter_async_context(open_prompts(settings))
-        run = run_of(settings, prompts, models, special_models)
         yield Resources(
             sessions=sessions,
             repositories=Repositories(sessions),
-            documents=documents,
-            run=run,
+            documents=await _open_documents(settings, sessions, http, stack),
+            run=await _open_run(settings, stack),
             shop_name=settings.shop_name,
             has_staff=settings.staff_chat_id is not None,
             finds_places=settings.enable_find,
@@ -189,6 +176,33 @@ async def open_resources(settings: Settings) -> AsyncIterator[Resources]:
             help=help_of(settings),
             small=settings.is_small,
         )
+
+
+async def _open_documents(
+    settings: Settings,
+    sessions: Sessions,
+    http: httpx2.AsyncClient,
+    stack: AsyncExitStack,
+) -> SqlDocumentStore:
+    """Return the store of documents. With an embedding model, vectors are made meanwhile."""
+    embedder = embedder_of(settings, http)
+    documents = SqlDocumentStore(sessions, embedder=embedder)
+    if embedder is not None:
+
+        async def embed() -> None:
+            await run_and_log_errors("embedding documents", documents.embed_missing)
+
+        await stack.enter_async_context(in_background(embed))
+    return documents
+
+
+async def _open_run(settings: Settings, stack: AsyncExitStack) -> Run:
+    """Return the run from which the run of every turn is made, with its models and prompts."""
+    models, special_models = models_of(settings)
+    for model in (*models, *special_models.values()):
+        stack.push_async_callback(run_shutdown_step, "the model", model.close)
+    prompts = await stack.enter_async_context(open_prompts(settings))
+    return run_of(settings, prompts, models, special_models)
 
 
 def stores_of(settings: Settings, sessions: Sessions) -> Stores:

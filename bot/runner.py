@@ -18,6 +18,7 @@ from agent.turn import (
     answer_or_apologize,
     apply_change,
     get_deps,
+    get_person,
     record_turn,
     with_person,
 )
@@ -205,23 +206,28 @@ class TurnRunner:
             if reply.safety_action is SafetyAction.CRISIS_HELP:
                 # The state has no crisis yet if only the model has noticed it.
                 self._remember_concerns(turn, person.safety.with_concern("crisis"))
-            lacked_budget = self._lacked_budget(run, budget, reply)
-            if lacked_budget:
-                reply = _as_fallback_for_budget(reply)
-            # Only a chat can show the button that undoes a change.
-            undo_id = 0
-            if turn.to is not None:
-                undo_id = turn.id
-            reply = add_change_notes(reply, person, question.text, undo_id)
-            reply = self._with_budget_notes(reply, run, budget, lacked_budget)
+            reply = self._with_notes(reply, turn, question, run, budget)
             reply = replace(reply, billed=run.usage.billed, seconds=turn.seconds)
             record_turn(run.span, reply)
             return question, reply
 
-    def _with_budget_notes(
-        self, reply: Reply, run: Run, budget: RemainingBudget, lacked_budget: bool
+    def _with_notes(
+        self,
+        reply: Reply,
+        turn: Turn,
+        question: Question,
+        run: Run,
+        budget: RemainingBudget,
     ) -> Reply:
-        """Return a reply with a note if the turn has used up a budget."""
+        """Return a reply with notes about its changes, and about a budget that is used up."""
+        lacked_budget = self._lacked_budget(run, budget, reply)
+        if lacked_budget:
+            reply = _as_fallback_for_budget(reply)
+        # Only a chat can show the button that undoes a change.
+        undo_id = 0
+        if turn.to is not None:
+            undo_id = turn.id
+        reply = add_change_notes(reply, get_person(run), question.text, undo_id)
         if self.budgets is None:
             return reply
         now = self.budgets.now()

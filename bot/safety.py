@@ -26,9 +26,7 @@ from agent.safety.state import Concern, SafetyState
 from agent.sommelier.safety_replies import add_line, safety_reply
 from agent.turn import (
     UNDER_AGE_SETTING,
-    CellarItem,
     Change,
-    Drink,
     Fact,
     Person,
     Reply,
@@ -106,22 +104,16 @@ class SafetyService:
             is_group = chat_id < 0
             if is_group:
                 known_facts = _facts_for_group(known_facts)
-            bottles: Sequence[CellarItem] = ()
-            drinks: Sequence[Drink] = ()
+            person = Person(
+                _with_facts(state, known_facts),
+                facts=tuple(known_facts),
+                user_id=user_id,
+            )
             # A private chat has the id of its user.
             is_private = chat_id == user_id
             if is_private:
-                bottles = await memory.list_bottles(user_id)
-            if bottles:
-                # Only the tools of a cellar, which one without bottles does not need, read drinks.
-                drinks = await memory.list_drinks(user_id)
-            return Person(
-                _with_facts(state, known_facts),
-                facts=tuple(known_facts),
-                bottles=tuple(bottles),
-                drinks=tuple(drinks),
-                user_id=user_id,
-            )
+                return await _with_cellar(person, memory)
+            return person
 
         problem = "The memory of a user could not be read"
         return await call_or_default(read, Person(state), problem)
@@ -239,6 +231,16 @@ class SafetyService:
 def _facts_for_group(facts: Sequence[Fact]) -> list[Fact]:
     """Return the facts that may be used where other people read the answer."""
     return [fact for fact in facts if fact.kind in SHOWN_IN_GROUPS]
+
+
+async def _with_cellar(person: Person, memory: MemoryRepository) -> Person:
+    """Return a person with their bottles, and with those that they have opened."""
+    bottles = await memory.list_bottles(person.user_id)
+    if not bottles:
+        # Only the tools of a cellar, which one without bottles does not need, read drinks.
+        return person
+    drinks = await memory.list_drinks(person.user_id)
+    return replace(person, bottles=tuple(bottles), drinks=tuple(drinks))
 
 
 def _with_facts(state: SafetyState, facts: Sequence[Fact]) -> SafetyState:

@@ -97,17 +97,6 @@ def build_monitoring_router(
     """Return the routes for health and metrics."""
     router = APIRouter(include_in_schema=False)
 
-    async def try_to_read_backlog() -> Backlog | None:
-        """Return the backlog, or None if it cannot be read in time."""
-        try:
-            async with asyncio.timeout(BACKLOG_SECONDS):
-                return await read_backlog()
-        except Exception as error:
-            log.warning(
-                "HTTP: the backlog could not be read (%s)", type(error).__name__
-            )
-            return None
-
     @router.get("/healthz")
     async def show_health() -> Response:
         """Answer 200 while the process is alive."""
@@ -116,17 +105,29 @@ def build_monitoring_router(
     @router.get("/readyz")
     async def show_readiness() -> Response:
         """Answer 200 if updates can be stored, or else 503."""
-        if await try_to_read_backlog() is None:
+        if await _read_in_time(read_backlog) is None:
             return PlainTextResponse("not ready\n", 503)
         return PlainTextResponse("ready\n")
 
     @router.get("/metrics")
     async def show_metrics() -> Response:
         """Return the metrics, even if the backlog cannot be read. Then they matter most."""
-        metrics.set_backlog(await try_to_read_backlog())
+        metrics.set_backlog(await _read_in_time(read_backlog))
         return Response(metrics.to_text(), media_type=MEDIA_TYPE)
 
     return router
+
+
+async def _read_in_time(
+    read_backlog: Callable[[], Awaitable[Backlog]],
+) -> Backlog | None:
+    """Return the backlog, or None if it cannot be read in time."""
+    try:
+        async with asyncio.timeout(BACKLOG_SECONDS):
+            return await read_backlog()
+    except Exception as error:
+        log.warning("HTTP: the backlog could not be read (%s)", type(error).__name__)
+        return None
 
 
 def build_http_app(

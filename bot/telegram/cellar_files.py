@@ -3,7 +3,6 @@
 The bot shows what it has read, and keeps it. Only a press on "replace" or "add" changes the cellar.
 """
 
-from contextlib import suppress
 from functools import partial
 from typing import Final, cast, get_args
 
@@ -53,16 +52,7 @@ def cellar_file_handlers() -> list[AnyHandler]:
 
 async def _read_file(update: Update, turn: ChatTurn) -> None:
     """Describe a file, and ask whether it replaces the cellar or is added to it."""
-    document = message_of(update).document
-    assert document is not None  # noqa: S101 - the handler lets nothing else through
-    bot = update.get_bot()
-    download = partial(fetch_file, bot, document.to_dict(), MAX_FILE_BYTES)
-    # An unreadable file is answered like one without any items.
-    file = CellarFile()
-    with suppress(Unreadable):
-        file = await turn.services.resources.files.read(
-            download, read_cellar, user_id=turn.user_id
-        )
+    file = await _download(update, turn)
     if not file.items:
         turn.reply(translate("cellar_unreadable"))
         return
@@ -79,6 +69,19 @@ async def _read_file(update: Update, turn: ChatTurn) -> None:
     # The id of the turn becomes the id of the import.
     items = tuple(file.items)
     turn.change(KeepImport(turn.user_id, turn.id, items))
+
+
+async def _download(update: Update, turn: ChatTurn) -> CellarFile:
+    """Return what was read of a file. One that cannot be read has no items."""
+    document = message_of(update).document
+    assert document is not None  # noqa: S101 - the handler lets nothing else through
+    bot = update.get_bot()
+    download = partial(fetch_file, bot, document.to_dict(), MAX_FILE_BYTES)
+    files = turn.services.resources.files
+    try:
+        return await files.read(download, read_cellar, user_id=turn.user_id)
+    except Unreadable:
+        return CellarFile()
 
 
 def _describe_file(file: CellarFile, plan: ImportPlan, *, has_bottles: bool) -> str:

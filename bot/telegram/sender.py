@@ -221,16 +221,22 @@ class Sender:
                 await self._store(self.outbox.set_unreachable, message.chat_id)
             if not _may_try_again(message, error_kind):
                 return Delivery(requests=tries, error=error_kind)
-            if error_kind == "rejected":
-                # The message to edit was deleted or is too old, so the next try sends a new one.
-                message.edits = None
-                continue
-            # After a 429 (`rate_limited`), the rate limit itself delays the next request.
-            needs_wait = error_kind != "rate_limited"
-            is_last_try = tries == MAX_TRIES
-            if needs_wait and not is_last_try:
-                await self.sleep(BACKOFF.draw_wait(tries))
+            await self._prepare_next_try(message, error_kind, tries)
         return Delivery(requests=MAX_TRIES, error=error_kind)
+
+    async def _prepare_next_try(
+        self, message: OutboxRow, error_kind: DeliveryError, tries: int
+    ) -> None:
+        """Make a new message of a rejected edit, or wait after an error that may pass."""
+        if error_kind == "rejected":
+            # The message to edit was deleted or is too old, so the next try sends a new one.
+            message.edits = None
+            return
+        # After a 429 (`rate_limited`), the rate limit itself delays the next request.
+        needs_wait = error_kind != "rate_limited"
+        is_last_try = tries == MAX_TRIES
+        if needs_wait and not is_last_try:
+            await self.sleep(BACKOFF.draw_wait(tries))
 
     async def _request(self, message: OutboxRow) -> int:
         """Make one request, and return the id of the message.
