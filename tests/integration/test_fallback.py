@@ -396,6 +396,17 @@ async def test_a_question_about_an_empty_cellar_says_so(fallback: Fallback) -> N
     assert reply.wines
 
 
+async def test_what_asks_for_knowledge_without_a_question_word(
+    fallback: Fallback,
+) -> None:
+    for text in ("tell me about Barolo", "mein Wein riecht nach nasser Pappe"):
+        conversation = Conversation(fallback)
+        await conversation.say("a gift up to 40 euros")
+        reply = await conversation.say(text)
+        assert not reply.wines
+        assert "[1]" in reply.text
+
+
 async def test_an_open_bottle_is_a_question_for_documents(fallback: Fallback) -> None:
     text = "How long does an open bottle of Chianti keep?"
     reply = await Conversation(fallback).say(text)
