@@ -213,6 +213,8 @@ async def _search(
     best_wines = wines[:BEST_WINES]
     unmet = _list_unmet_fields(wish.request, best_wines, unmet_filters)
     relaxed = _list_relaxed_fields(wish.request, best_wines, unmet_filters)
+    if person.safety.offers_alcohol_free:
+        relaxed += _list_unsuited(wish.request, best_wines, unmet_filters)
     partly_unmet = tuple(name for name in relaxed if name not in unmet)
     return FoundWines(
         wines=wines,
@@ -274,6 +276,24 @@ def _list_unmet_fields(
     if not suits_dishes:
         fields.append("foods")
     return tuple(fields)
+
+
+def _list_unsuited(
+    request: Request,
+    best_wines: Sequence[Wine],
+    unmet_filters: Mapping[str, Sequence[str]],
+) -> list[str]:
+    """Return "foods" if one of the best wines does not suit the dishes, or nothing.
+
+    Of the few wines without alcohol, those that suit no dish are shown, too.
+    """
+    if not request.dishes:
+        return []
+    for wine in best_wines:
+        unmet = unmet_filters.get(wine.id, ())
+        if not _suits_dishes(request, unmet):
+            return ["foods"]
+    return []
 
 
 def _suits_dishes(request: Request, unmet: Sequence[str]) -> bool:

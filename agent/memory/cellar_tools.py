@@ -38,7 +38,7 @@ from agent.engine.tools import Tool, ToolOutput
 from agent.memory.changes import change_output
 from agent.memory.fact_tools import BottlePrice
 from agent.numerals import YEARS
-from agent.sommelier.filters import mark_unknown_allergens, may_be_shown
+from agent.sommelier.filters import mark_wine, may_be_shown
 from agent.sommelier.queries import Canonical, NameList, ShortText
 from agent.sommelier.vocabulary import Currency, Style
 from agent.sommelier.wine import Wine
@@ -241,7 +241,7 @@ def _describe_found(found: Sequence[IndexedItem], person: Person) -> ToolOutput:
     wines = []
     for indexed in found[:shown_count]:
         wine = to_wine(indexed.item)
-        wines.append(mark_unknown_allergens(wine, person.safety.allergies))
+        wines.append(mark_wine(wine, person, person.safety.allergies))
     return ToolOutput(content, wines_by_id(wines))
 
 

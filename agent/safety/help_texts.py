@@ -119,6 +119,7 @@ class HelpTexts(StrictModel):
     alcohol_free_only: HelpText
     """The text above later answers to a user with a dependence or in pregnancy."""
     under_age: HelpText
+    """The reply to a user who is too young for wine."""
     pregnancy: HelpText
     medication: HelpText
     driving: HelpText
@@ -218,7 +219,9 @@ class Help:
             return ""
         # The reply in the turn of a crisis is `write_crisis_help`. Later notices do not mention it.
         field_name: str = concern
-        if concern == "crisis":
+        if safety.is_under_age:
+            field_name = "under_age"
+        elif concern == "crisis":
             field_name = "after_crisis"
         elif concern in EXPLAINED_ONCE and concern != safety.new_concern:
             field_name = "alcohol_free_only"
@@ -229,12 +232,17 @@ class Help:
     def write_dependence_question(self, safety: SafetyState) -> str:
         """Return the text about a dependence, with numbers to call and a question at its end."""
         texts = self._get_texts(safety)
+        help_text = self.write_dependence_help(safety)
+        return f"{help_text}\n\n{texts.dependence_question}"
+
+    def write_dependence_help(self, safety: SafetyState) -> str:
+        """Return the text about a dependence, with numbers to call."""
+        texts = self._get_texts(safety)
         parts = [texts.dependence]
         lines = list(self._list_alcohol_lines(safety))
         if lines:
             lines.append(texts.elsewhere)
             parts.append(_format_list(lines))
-        parts.append(texts.dependence_question)
         return "\n\n".join(parts)
 
     def get_promise(self, safety: SafetyState) -> str:

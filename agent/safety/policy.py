@@ -37,10 +37,12 @@ class SafetyAction(StrEnum):
     """Only the numbers to call are shown: the user asks for them, or writes on after a crisis."""
     QUESTION = "question"
     """Only help for dependence, and the question of what the user would like, are shown."""
+    DEPENDENCE_HELP = "dependence_help"
+    """Only help for dependence is shown: the user is under age, and is offered no drinks."""
     NO_DRINKS = "no_drinks"
     """Only a promise is shown: a user with a dependence does not want to talk about drinks."""
     REFUSAL = "refusal"
-    """The look-up is refused, with the reason."""
+    """The look-up is refused, or any message of a user under age, with the reason."""
 
 
 PRIVATE_ACTIONS: Final = frozenset(
@@ -48,6 +50,7 @@ PRIVATE_ACTIONS: Final = frozenset(
         SafetyAction.CRISIS_HELP,
         SafetyAction.NUMBERS,
         SafetyAction.QUESTION,
+        SafetyAction.DEPENDENCE_HELP,
         SafetyAction.NO_DRINKS,
     }
 )
@@ -69,12 +72,12 @@ def decide(
     """
     if safety.is_crisis:
         return SafetyAction.CRISIS_HELP
-    if safety.asks_for_numbers:
+    if safety.asks_for_numbers or _is_still_in_crisis(safety, asks_for_wine):
         return SafetyAction.NUMBERS
-    if safety.is_after_crisis:
-        is_serious = safety.goes_on_with_emergency or "crisis" in safety.likely_concerns
-        if is_serious or not asks_for_wine:
-            return SafetyAction.NUMBERS
+    if safety.is_under_age:
+        if safety.new_concern == "dependence":
+            return SafetyAction.DEPENDENCE_HELP
+        return SafetyAction.REFUSAL
     if is_look_up and safety.forbids_look_ups:
         return SafetyAction.REFUSAL
     if asks_for_wine:
@@ -84,3 +87,11 @@ def decide(
     if safety.declines_drinks and "dependence" in safety.earlier_concerns:
         return SafetyAction.NO_DRINKS
     return SafetyAction.ANSWER
+
+
+def _is_still_in_crisis(safety: SafetyState, asks_for_wine: bool) -> bool:
+    """Return whether a message after a crisis is answered with help, too."""
+    if not safety.is_after_crisis:
+        return False
+    is_serious = safety.goes_on_with_emergency or "crisis" in safety.likely_concerns
+    return is_serious or not asks_for_wine

@@ -62,6 +62,11 @@ class SafetyState:
         return "crisis" in self.earlier_concerns
 
     @property
+    def is_under_age(self) -> bool:
+        """Return whether the user is too young for wine, also without alcohol."""
+        return "under_age" in self.concerns
+
+    @property
     def forbids_alcohol(self) -> bool:
         """Return whether no wine with alcohol may be offered."""
         return not self.concerns.isdisjoint(FORBIDDING_CONCERNS)
@@ -80,6 +85,19 @@ class SafetyState:
         # A crisis that is only likely says nothing about alcohol.
         likely_concerns = self.likely_concerns - {"crisis"}
         return bool(self.concerns or likely_concerns)
+
+    @property
+    def offers_alcohol_free(self) -> bool:
+        """Return whether alcohol-free wines come first, or are the only ones."""
+        return self.forbids_alcohol or self.prefers_alcohol_free
+
+    @property
+    def marks_alcohol(self) -> bool:
+        """Return whether the card of each wine with alcohol says so.
+
+        A concern that is only likely does not change the cards.
+        """
+        return bool(self.concerns) and not self.forbids_alcohol
 
     @property
     def new_concern(self) -> Concern | None:

@@ -17,7 +17,7 @@ from agent.engine.tools import Tool, ToolOutput
 from agent.i18n import translate
 from agent.markdown import strip_invisible
 from agent.numerals import NUMBER, parse_number
-from agent.sommelier.filters import find_unknown_allergens, find_wines, may_be_shown
+from agent.sommelier.filters import find_wines, mark_wine, may_be_shown
 from agent.sommelier.offers import Offer
 from agent.sommelier.queries import Catalogue, WineQuery
 from agent.sommelier.sommelier_prompts import compact_schema
@@ -163,6 +163,8 @@ class ReadWine(BaseModel):
     """The wine of the catalogue, or None if it is not there or was not looked up yet."""
     unknown_allergens: SkipJsonSchema[tuple[Allergen, ...]] = Field((), exclude=True)
     """The allergens that this guest avoids and that the wine may contain."""
+    warns_of_alcohol: SkipJsonSchema[bool] = Field(False, exclude=True)
+    """Whether the guest must be told that the wine has alcohol."""
 
     @property
     def label(self) -> str:
@@ -259,8 +261,12 @@ class Attachment(BaseModel):
             wine = read_wine.model_copy(update={"known": known})
             facts = wine.facts
             if may_be_shown(facts, person):
-                unknown = find_unknown_allergens(facts, person.safety.allergies)
-                shown.append(wine.model_copy(update={"unknown_allergens": unknown}))
+                marked = mark_wine(facts, person, person.safety.allergies)
+                marks = {
+                    "unknown_allergens": marked.unknown_allergens,
+                    "warns_of_alcohol": marked.warns_of_alcohol,
+                }
+                shown.append(wine.model_copy(update=marks))
         return shown
 
     async def describe_for_model(

@@ -11,7 +11,12 @@ from agent.formatting import (
     format_volume,
     join_or,
 )
-from agent.i18n import current_language, current_locale, translate
+from agent.i18n import (
+    current_language,
+    current_locale,
+    format_number,
+    translate,
+)
 from agent.languages import ENGLISH
 from agent.markdown import escape
 from agent.query_reading.names import get_display_name, get_region_name
@@ -154,6 +159,7 @@ def format_facts(wine: AnyWine, currency: Currency | None = None) -> str:
     if isinstance(wine, ReadWine):
         return _format_read_facts(wine)
     facts = [
+        _format_alcohol(wine),
         _format_origin(wine),
         format_prices(wine, currency),
         _format_unknown_allergens(wine),
@@ -161,6 +167,16 @@ def format_facts(wine: AnyWine, currency: Currency | None = None) -> str:
         *_format_declared_facts(wine),
     ]
     return _join_facts(facts)
+
+
+def _format_alcohol(wine: AnyWine) -> str:
+    """Return that a wine has alcohol, and how much, if the guest must be told so."""
+    if not wine.warns_of_alcohol:
+        return ""
+    strength = wine.facts.abv
+    if strength is None:
+        return translate("contains_alcohol")
+    return translate("contains_alcohol_of", strength=format_number(strength))
 
 
 def _format_declared_facts(wine: Wine) -> Iterator[str]:
@@ -280,7 +296,7 @@ def _format_read_facts(wine: ReadWine) -> str:
     source_name = "of_label"
     if wine.is_listed:
         source_name = "of_list"
-    facts = [translate(source_name)]
+    facts = [_format_alcohol(wine), translate(source_name)]
     if wine.sure != "certain":
         facts.append(translate(f"read_{wine.sure}"))
     facts.append(wine.region)

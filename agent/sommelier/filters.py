@@ -217,8 +217,13 @@ def get_safety_state(run: Run) -> SafetyState:
 
 
 def may_be_shown(wine: Wine, person: Person) -> bool:
-    """Return whether a person may drink a wine and has not said that they never drink it."""
+    """Return whether a person may drink a wine and has not said that they never drink it.
+
+    Wine without alcohol is not for minors either.
+    """
     safety = person.safety
+    if safety.is_under_age:
+        return False
     if "grapes" in safety.allergies:
         return False  # every wine is made of grapes
     if safety.allergies.intersection(wine.allergens):
@@ -250,12 +255,25 @@ def find_unknown_allergens(
     return tuple(unknown)
 
 
-def mark_unknown_allergens(wine: Wine, avoided: Collection[str]) -> Wine:
-    """Return a wine with the avoided allergens that it may contain, so that its card says so."""
+def should_warn_of_alcohol(wine: Wine, person: Person) -> bool:
+    """Return whether the card of a wine must tell a person that it contains alcohol."""
+    return person.safety.marks_alcohol and not is_without_alcohol(wine)
+
+
+def mark_wine(wine: Wine, person: Person, avoided: Collection[str]) -> Wine:
+    """Return a wine with what its card must say to a person.
+
+    This is the avoided allergens that it may contain, and that it has alcohol.
+    """
+    update: dict[str, Any] = {}
     unknown = find_unknown_allergens(wine, avoided)
-    if not unknown:
+    if unknown:
+        update["unknown_allergens"] = unknown
+    if should_warn_of_alcohol(wine, person):
+        update["warns_of_alcohol"] = True
+    if not update:
         return wine
-    return wine.model_copy(update={"unknown_allergens": unknown})
+    return wine.model_copy(update=update)
 
 
 def restrict_query(query: WineQuery, person: Person) -> WineQuery:
@@ -359,39 +377,72 @@ async def find_wines(
     who had better not drink, alcohol-free wines come first.
     """
     restricted_query = restrict_query(query, person)
-    result = await _search_for(person, catalogue, restricted_query)
+    result = await _search_as_allowed(person, catalogue, restricted_query)
     if not result.wines:
         facts = [fact for fact in person.facts if fact.kind != "budget"]
         has_budget = len(facts) < len(person.facts)
         if has_budget:
             person_without_budget = replace(person, facts=tuple(facts))
             query_without_budget = restrict_query(query, person_without_budget)
-            result = await _search_for(person, catalogue, query_without_budget)
+            result = await _search_as_allowed(person, catalogue, query_without_budget)
     result = _limit_to_query(result, query)
     asks_for_alcohol_free = query.alcohol_free or Style.ALCOHOL_FREE in query.styles
     if not person.safety.prefers_alcohol_free or query.like or asks_for_alcohol_free:
         return result
     alcohol_free_query = _restrict_to_alcohol_free(restricted_query, MAX_ABV)
-    alcohol_free = await _search_for(person, catalogue, alcohol_free_query)
+    alcohol_free = await _search_dish_first(person, catalogue, alcohol_free_query)
+    alcohol_free = _limit_to_query(alcohol_free, query)
     count = MAX_OFFERED_FIRST
     if not person.safety.concerns:
         count = MAX_OFFERED_FIRST_IF_LIKELY
-    return _put_first(alcohol_free.wines[:count], result, query.limit)
+    first = alcohol_free.model_copy(update={"wines": alcohol_free.wines[:count]})
+    return _put_first(first, result, query.limit)
 
 
 def _put_first(
-    wines: Sequence[Wine],
+    first: WineSearchResult,
     result: WineSearchResult,
     limit: int,
 ) -> WineSearchResult:
-    """Return a result with some wines before its own, and with at most `limit` wines."""
+    """Return a result with the wines of another first, and with at most `limit` wines."""
     wines_by_id: dict[str, Wine] = {}
-    for wine in (*wines, *result.wines):
+    for wine in (*first.wines, *result.wines):
         wines_by_id.setdefault(wine.id, wine)
+    unmet_filters = {**result.unmet_filters, **first.unmet_filters}
     distinct = tuple(wines_by_id.values())
     shown = distinct[:limit]
     total = max(result.total, len(shown))
-    return result.model_copy(update={"wines": shown, "total": total})
+    update = {"wines": shown, "total": total, "unmet_filters": unmet_filters}
+    return result.model_copy(update=update)
+
+
+async def _search_as_allowed(
+    person: Person,
+    catalogue: Catalogue,
+    restricted_query: WineQuery,
+) -> WineSearchResult:
+    """Return the wines of a search that a person may be shown."""
+    if person.safety.forbids_alcohol:
+        return await _search_dish_first(person, catalogue, restricted_query)
+    return await _search_for(person, catalogue, restricted_query)
+
+
+async def _search_dish_first(
+    person: Person,
+    catalogue: Catalogue,
+    restricted_query: WineQuery,
+) -> WineSearchResult:
+    """Return the wines without alcohol of a search, those that suit its dish first.
+
+    There are few such wines, so that the other filters of the search would often outweigh the dish.
+    """
+    result = await _search_for(person, catalogue, restricted_query)
+    if not restricted_query.foods:
+        return result
+    soft = tuple(name for name in restricted_query.soft if name != "foods")
+    query_for_dish = restricted_query.model_copy(update={"soft": soft})
+    for_dish = await _search_for(person, catalogue, query_for_dish)
+    return _put_first(for_dish, result, restricted_query.limit)
 
 
 async def _search_for(
@@ -423,7 +474,7 @@ def _list_allowed(
     allowed: list[Wine] = []
     for wine in wines:
         if may_be_shown(wine, person):
-            allowed.append(mark_unknown_allergens(wine, avoided))
+            allowed.append(mark_wine(wine, person, avoided))
     return tuple(allowed)
 
 

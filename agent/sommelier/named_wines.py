@@ -11,7 +11,7 @@ from typing import Final
 from agent.language import split_sentences
 from agent.sommelier.attachment import LIST_ID_PREFIX, AnyWine
 from agent.sommelier.claims import is_affirmed
-from agent.sommelier.filters import mark_unknown_allergens, may_be_shown
+from agent.sommelier.filters import mark_wine, may_be_shown
 from agent.sommelier.queries import MAX_NAME_CHARS, Catalogue, WineQuery
 from agent.sommelier.sommelier_prompts import SommelierResponse, WineRecommendation
 from agent.sommelier.wine import CELLAR_PREFIX, Wine
@@ -62,7 +62,7 @@ async def find_named_wines(
         words = _words_of(wine)
         if words in excluded or not may_be_shown(wine, person):
             continue
-        marked = mark_unknown_allergens(wine, person.safety.allergies)
+        marked = mark_wine(wine, person, person.safety.allergies)
         named_wines.append(marked)
         excluded.add(words)
     return named_wines

@@ -18,6 +18,7 @@ def safety_reply(
         SafetyAction.CRISIS_HELP: texts.write_crisis_help,
         SafetyAction.NUMBERS: texts.write_numbers,
         SafetyAction.QUESTION: texts.write_dependence_question,
+        SafetyAction.DEPENDENCE_HELP: texts.write_dependence_help,
         SafetyAction.NO_DRINKS: texts.get_promise,
         SafetyAction.REFUSAL: texts.write_notice,
     }

@@ -57,6 +57,7 @@ from agent.sommelier.unknown_names import KnownNames
 from agent.sommelier.wine import Wine
 from agent.sommelier.wine_tools import wine_tools, wines_by_id
 from agent.turn import (
+    Lack,
     Person,
     Reply,
     StoredMessage,
@@ -181,6 +182,9 @@ class Sommelier:
 
     async def _reply_in_language(self, inquiry: Inquiry, run: Run) -> Reply:
         """Reply in the current language. Notes say which parts of new pictures were not read."""
+        safety = get_safety_state(run)
+        if safety.is_under_age:
+            return safety_reply(SafetyAction.REFUSAL, safety, self._help)
         pictures = inquiry.new_attachment
         if pictures is None:
             return await self._generate_reply(inquiry, run)
@@ -222,7 +226,8 @@ class Sommelier:
         before = person.safety
         safety = self._hear_concern(inquiry, run, response)
         run = with_person(run, replace(person, safety=safety))
-        has_heard_more = safety != before and not safety.is_crisis
+        may_see_wine = not safety.is_crisis and not safety.is_under_age
+        has_heard_more = safety != before and may_see_wine
         if has_heard_more and self._concern_notice(inquiry, run):
             response = await self._ask_with_notice(inquiry, run, prompt, response)
             safety = self._hear_concern(inquiry, run, response)
@@ -230,6 +235,10 @@ class Sommelier:
             # The model detected the crisis. A message that states one is not given to a model. In
             # a crisis the user gets no answer, and nothing is changed or proposed.
             reply = safety_reply(SafetyAction.CRISIS_HELP, safety, self._help)
+        elif safety.is_under_age:
+            refusal = safety_reply(SafetyAction.REFUSAL, safety, self._help)
+            # As an answer it has the button that confirms what the model has detected.
+            reply = replace(refusal, outcome="refused")
         else:
             reply = await self._convert_response(inquiry, run, response)
         return replace(
@@ -490,7 +499,8 @@ class Sommelier:
             stored_answer = to_stored_json(reply.structured_answer, reply.wines)
             reply = replace(reply, stored_answer=stored_answer)
         notice = self._help.write_notice(get_safety_state(run))
-        if reply.wine_ids and notice:
+        is_about_wines = bool(reply.wine_ids) or reply.lack is Lack.WINES
+        if is_about_wines and notice:
             return replace(reply, text=f"{notice}\n\n{reply.text}")
         return reply
 

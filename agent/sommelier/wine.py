@@ -317,6 +317,14 @@ class Wine(BaseModel):
 
     A search for the guest sets them.
     """
+    warns_of_alcohol: Annotated[
+        bool,
+        WineField(has_column=False, is_stored=False),
+    ] = False
+    """Whether the card says that the wine has alcohol, because this guest had better not drink.
+
+    A search for the guest sets it.
+    """
 
     @model_validator(mode="before")
     @classmethod

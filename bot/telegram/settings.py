@@ -177,7 +177,7 @@ async def _show_privacy(privacy: Privacy, update: Update, turn: ChatTurn) -> Non
         elsewhere = translate("privacy_elsewhere", where=privacy.trace_server)
     parts = [
         translate("privacy", **privacy.days, elsewhere=elsewhere),
-        _describe_models(privacy.model_hosts),
+        _describe_models(privacy),
     ]
     if privacy.has_staff:
         parts.append(translate("privacy_shop", **privacy.days))
@@ -185,18 +185,19 @@ async def _show_privacy(privacy: Privacy, update: Update, turn: ChatTurn) -> Non
     turn.reply("\n\n".join(parts))
 
 
-def _describe_models(hosts: Sequence[str]) -> str:
-    """Return whether a model reads what users send, and where it runs."""
-    if not hosts:
+def _describe_models(privacy: Privacy) -> str:
+    """Return whether a model reads what users send, where it runs, and what is kept of it."""
+    if not privacy.model_hosts:
         return translate("privacy_no_model")
     places = []
-    for host in hosts:
+    for host in privacy.model_hosts:
         place = escape(host)
         if host in OWN_HOSTS:
             place = translate("privacy_own_machine")
         places.append(place)
     distinct_places = dict.fromkeys(places)
-    return translate("privacy_model", where=", ".join(distinct_places))
+    where = ", ".join(distinct_places)
+    return translate("privacy_model", **privacy.days, where=where)
 
 
 async def _export(update: Update, turn: ChatTurn) -> None:

@@ -90,7 +90,7 @@ async def test_a_user_who_asks_to_be_forgotten_is_nowhere_and_others_stay(
         assert WORDS[ADA] in str(otlp_receiver.spans)
         bot_api.say("/privacy", chat_id=ADA)
         told = await said(bot_api, "What I store about you", ADA)
-        assert "answer (when, how long it took, what it cost): 90 days" in told["text"]
+        assert "answer (when, how long it took): 90 days" in told["text"]
         assert "also in Langfuse" in told["text"]
         bot_api.say("/export", chat_id=ADA)
         await said(bot_api, "sommelier.json", ADA)

@@ -175,7 +175,7 @@ async def test_an_age_in_words_and_a_pregnancy_in_brazil_are_heard(
     async with running_here(bot_api, environment):
         minor = await said(bot_api, "tenho dezesseis anos, um tinto para cordeiro", ADA)
         pregnant = await said(bot_api, "tô grávida, um tinto para cordeiro", BOB)
-    assert "Não ofereço nada com álcool a menores de 18 anos." in minor
+    assert "Não mostro vinho a menores de 18 anos, nem mesmo sem álcool." in minor
     assert "seu obstetra poderá orientar você" in pregnant
 
 

@@ -173,19 +173,26 @@ async def test_a_minor_is_shown_nothing_with_alcohol_whatever_the_model_does(
 
 
 @pytest.mark.parametrize(
-    ("concern", "person"),
-    [("under_age", None), ("none", MINORS[0])],
-    ids=["noticed", "denied"],
+    ("concern", "person", "shown"),
+    [
+        ("pregnancy", None, (FREE.id,)),
+        ("under_age", None, ()),
+        ("none", MINORS[0], ()),
+    ],
+    ids=["noticed", "under age", "denied"],
 )
 async def test_a_model_adds_a_concern_and_cannot_lift_one(
-    model_server: ModelServer, concern: str, person: Person | None
+    model_server: ModelServer,
+    concern: str,
+    person: Person | None,
+    shown: tuple[str, ...],
 ) -> None:
     wines = [{"wine_id": CHINON.id}, {"wine_id": FREE.id}]
     answer = answer_json(VALID | {"concern": concern, "wines": wines})
     reply = await reply_to(
         "mam 15 lat, czerwone", model_server, GET, answer, person=person
     )
-    assert reply.wine_ids == (FREE.id,)
+    assert reply.wine_ids == shown
     assert "Chinon" not in reply.text
 
 

@@ -15,7 +15,7 @@ from agent.query_reading.phrases import detect_language
 from agent.safety.state import Concern, SafetyState
 from agent.sommelier.cards import translate_country
 from agent.sommelier.serving import drinking_years
-from agent.sommelier.vocabulary import Allergen, Body, Colour, Style
+from agent.sommelier.vocabulary import Allergen, Body, Colour, Food, Style
 from agent.sommelier.wine import Wine
 from agent.turn import NOBODY, Fact, Person, Reply, StoredMessage
 from db.documents.store import SqlDocumentStore
@@ -680,33 +680,57 @@ async def test_a_question_without_a_passage_that_names_a_wine_is_a_wish(
     assert all("Arinto" in wine.grapes for wine in wines_of(reply))
 
 
-MINOR = Person(safety=SafetyState(turn_concerns=frozenset({"under_age"})))
+PREGNANT = Person(safety=SafetyState(turn_concerns=frozenset({"pregnancy"})))
+DRIVER = Person(safety=SafetyState(turn_concerns=frozenset({"driving"})))
 ALLERGIC = Person(safety=SafetyState(allergies=frozenset({"egg"})))
 PATRIOT = Person(facts=(Fact("hate", "countries=France", "French"),))
 
 
 async def test_every_search_respects_the_person(fallback: Fallback) -> None:
     buttons = [translate_into("en", f"wish_{follow_up}") for follow_up in BUTTONS]
-    for_minors: list[Wine] = []
+    for_pregnant: list[Wine] = []
     for text in ("a red for lamb", "something with bubbles", "others", *buttons):
         shown = {
             person: wines_of(await Conversation(fallback, person).say("a white", text))
-            for person in (MINOR, ALLERGIC, PATRIOT)
+            for person in (PREGNANT, ALLERGIC, PATRIOT)
         }
-        for_minors += shown[MINOR]
+        for_pregnant += shown[PREGNANT]
         assert shown[ALLERGIC], text
         assert shown[PATRIOT], text
         assert all(Allergen.EGG not in wine.allergens for wine in shown[ALLERGIC]), text
         assert all(wine.country != "France" for wine in shown[PATRIOT]), text
-    assert for_minors
-    assert not any(wine.abv for wine in for_minors)
+    assert for_pregnant
+    assert not any(wine.abv for wine in for_pregnant)
 
 
 async def test_who_must_not_drink_is_shown_what_is_of_the_colour(
     fallback: Fallback,
 ) -> None:
-    reply = await Conversation(fallback, MINOR).say("a red for lamb")
+    reply = await Conversation(fallback, PREGNANT).say("a red for lamb")
     assert {wine.colour for wine in wines_of(reply)} == {Colour.RED}
+
+
+async def test_who_must_not_drink_is_first_shown_what_suits_the_dish(
+    fallback: Fallback,
+) -> None:
+    reply = await Conversation(fallback, PREGNANT).say("something for pasta")
+    first_wine, *others = wines_of(reply)
+    assert Food.PASTA in first_wine.foods
+    assert others
+    assert "Not all of these match what you asked for: pasta." in reply.text
+
+
+async def test_a_driver_is_told_which_wines_have_alcohol(fallback: Fallback) -> None:
+    conversation = Conversation(fallback, DRIVER)
+    for text in ("a red for lamb", "cheaper", "others"):
+        reply = await conversation.say(text)
+        strengths = [
+            wine.abv for wine in wines_of(reply) if wine.style != Style.ALCOHOL_FREE
+        ]
+        assert strengths, text
+        assert reply.text.count("Contains alcohol: ") == len(strengths)
+        for strength in strengths:
+            assert f"Contains alcohol: {strength:g}% vol" in reply.text
 
 
 async def test_thanks_of_who_must_not_drink_show_no_wines(fallback: Fallback) -> None:

@@ -191,14 +191,13 @@ async def test_concerns_outlive_a_restart_and_only_permanent_ones_outlive_new(
     chat: Chat,
 ) -> None:
     async with chat.started():
-        await chat.say("I'm 15", "have to drive home after")
+        await chat.say("I can't stop drinking", "have to drive home after")
     async with chat.started():
         await chat.say("a red", "/new", "a red")
     assert chat.remembered == [
-        [],
-        ["under_age"],
-        ["driving", "under_age"],
-        ["under_age"],
+        ["dependence"],
+        ["dependence", "driving"],
+        ["dependence"],
     ]
 
 
@@ -251,6 +250,17 @@ async def test_look_ups_are_refused_to_users_who_must_not_drink(chat: Chat) -> N
     assert [turn.scores["outcome"].value for turn in chat.tracer.turns][1:] == [
         "help"
     ] * 3
+
+
+async def test_a_minor_is_shown_no_wine_whatever_they_write(chat: Chat) -> None:
+    async with chat.started():
+        await chat.say("I'm 15", "a red", "others", "something alcohol-free", "thanks")
+        await chat.say("I can't stop drinking")
+    *refused, helped = chat.bot_api.sent()
+    assert all("not even alcohol-free wine" in sent for sent in refused)
+    assert "Alcoholics Anonymous" in helped
+    assert "alcohol-free drinks, or" not in helped
+    assert chat.states == []
 
 
 async def test_own_cellar_lists_only_wines_that_the_guest_may_drink() -> None:

@@ -123,7 +123,7 @@ BAROLO = to_cellar_item(guess_wine("Barolo 2016"), 6)
         ("hm", replace(ADA, facts=(Fact("note", "oak", "oak"),)), BY_PERSON),
         (
             "hm",
-            replace(ADA, safety=SafetyState().with_stored_names(["under_age"])),
+            replace(ADA, safety=SafetyState().with_stored_names(["dependence"])),
             BY_PERSON,
         ),
     ],

@@ -396,9 +396,9 @@ async def test_bubbles_and_colours_without_alcohol_are_found_in_one_search(
 
 
 async def test_alcohol_free_results_list_unmet_filters(bubbles: SqlCatalogue) -> None:
-    minor = Person(safety=SafetyState(turn_concerns=frozenset({"under_age"})))
+    pregnant = Person(safety=SafetyState(turn_concerns=frozenset({"pregnancy"})))
     query = WineQuery(styles=(Style.SPARKLING,), colours=(Colour.ROSE,), limit=3)
-    result = await find_wines(bubbles, query, minor)
+    result = await find_wines(bubbles, query, pregnant)
     # The strength of "g" is not known, so it is not shown.
     assert [wine.id for wine in result.wines] == ["f", "i"]
     assert result.total == 2
