@@ -26,7 +26,7 @@ MIN_GIFT_CURRENCY: Final = "EUR"
 BOTTLES_FOR_EACH: Final = 0.5
 """The bottles that a guest is reckoned to drink, if a price is for all bottles together."""
 LIMIT_ROLES: Final = ("max", "below", "min", "about", "between")
-RANGE: Final = pattern("(?:G_?)?[LBT]?_{0,2}C?N_?C?[^CN]?[JT][^CN]?C?N(?:_?C)?(?:_?G)?")
+RANGE: Final = pattern("(?:G_?)?[LBT]?_{0,2}C?N_?C?[^CNV]?[JT][^CN]?C?N(?:_?C)?(?:_?G)?")
 AMOUNT: Final = pattern("(?:G_?)?[LBT]?_{0,2}C?N(?:_?C)?(?:_?[AB])?K?(?:_?G)?")
 """Patterns of prices like "from 20 to 30 euros" (`LNJNC`), after one symbol replaces each part:
 
@@ -34,6 +34,7 @@ AMOUNT: Final = pattern("(?:G_?)?[LBT]?_{0,2}C?N(?:_?C)?(?:_?[AB])?K?(?:_?G)?")
 - `L` a limit of the number after it, `A` of the number before it, `B` of either
 - `J` joins two numbers to a range, `T` ("till") also limits the number after it
 - `G` says that the price is for all bottles together: "in all"
+- `V` "bought", which in German ends what was said of a price
 - `_` a filler word, `.` anything else
 """
 
@@ -208,6 +209,8 @@ def _read_phrase(phrase: Phrase) -> PricePart:
         return PricePart("K", indices)
     if phrase.has_role("in_all"):
         return PricePart("G", indices)
+    if phrase.has_role("bought"):
+        return PricePart("V", indices)
     return _read_limit(phrase)
 
 

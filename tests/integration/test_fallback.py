@@ -840,6 +840,7 @@ async def test_a_taste_that_is_stated_does_not_keep_the_dish_before(
         ("on a acheté une bouteille de Saint-Émilion 2016", "1 Saint-Émilion 2016"),
         ("ik heb drie flessen chianti gekocht", "3 chianti"),
         ("I bought two Barolo and three Barbera", ""),
+        ("Ich habe 6 Barolo für je 45 Euro gekauft und drei Sancerre", ""),
         ("I bought a nice red", ""),
     ],
 )
