@@ -26,7 +26,9 @@ MIN_GIFT_CURRENCY: Final = "EUR"
 BOTTLES_FOR_EACH: Final = 0.5
 """The bottles that a guest is reckoned to drink, if a price is for all bottles together."""
 LIMIT_ROLES: Final = ("max", "below", "min", "about", "between")
-RANGE: Final = pattern("(?:G_?)?[LBT]?_{0,2}C?N_?C?[^CNV]?[JT][^CN]?C?N(?:_?C)?(?:_?G)?")
+RANGE: Final = pattern(
+    "(?:G_?)?[LBT]?_{0,2}C?N_?C?[^CNV]?[JT][^CN]?C?N(?:_?C)?(?:_?G)?"
+)
 AMOUNT: Final = pattern("(?:G_?)?[LBT]?_{0,2}C?N(?:_?C)?(?:_?[AB])?K?(?:_?G)?")
 """Patterns of prices like "from 20 to 30 euros" (`LNJNC`), after one symbol replaces each part:
 
