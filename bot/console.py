@@ -47,6 +47,7 @@ MESSAGE_NAMES: Final = {
     "/privacy": "only_in_telegram",
     "/export": "only_in_telegram",
     "/forget": "only_in_telegram",
+    "/shop": "only_in_telegram",
 }
 """The names of the sentences that answer some commands."""
 STYLES: Final = {
@@ -190,8 +191,13 @@ class TerminalConversation:
         self._print(text)
 
     def _describe_help(self) -> str:
-        """Return the answer to /help: the commands, and numbers to call."""
-        commands = translate("help")
+        """Return the answer to /help: the commands that work here, and numbers to call."""
+        lines = []
+        for line in translate("help").splitlines():
+            command, _, _ = line.partition(" ")
+            if MESSAGE_NAMES.get(command) != "only_in_telegram":
+                lines.append(line)
+        commands = "\n".join(lines)
         numbers = self.resources.help.write_first_numbers()
         numbers_text = translate("help_numbers", numbers=numbers)
         return f"{commands}\n\n{numbers_text}"

@@ -85,6 +85,15 @@ def test_look_ups_are_answered_and_a_crisis_in_a_command_is_noticed(
     assert "0800 111 0 111" in crisis
 
 
+def test_help_in_a_terminal_named_commands_that_work_in_telegram_only(
+    environment: dict[str, str],
+) -> None:
+    done = pipe("/help\n/shop are you open?\n", environment)
+    assert "/quotes" in done.stdout
+    assert "/cellar" not in done.stdout
+    assert done.stdout.rstrip().endswith(translate_into("en", "only_in_telegram"))
+
+
 LEAVE_SECONDS = 60
 """A limit that no exit comes near."""
 
