@@ -75,14 +75,18 @@ def describe_fit(wine: Wine, request: Request) -> str:
 
 
 def describe_unmet(wine: Wine, request: Request, fields: Collection[str]) -> str:
-    """Return the line that says which of these fields of a wish a wine is known not to meet.
+    """Return the lines that say which of these fields of a wish a wine is known not to meet.
 
     Return "" if it is not known to miss any.
     """
+    lines: list[str] = []
     unmet = _list_unmet(wine, request, fields)
-    if not unmet:
-        return ""
-    return translate("fit_unmet", parts=", ".join(unmet))
+    if unmet:
+        lines.append(translate("fit_unmet", parts=", ".join(unmet)))
+    if "foods" in fields and not suits_dishes(wine, request):
+        dish = ", ".join(request.dishes)
+        lines.append(translate("fit_not_for_dish", dish=dish))
+    return "\n".join(lines)
 
 
 def suits_dishes(wine: Wine, request: Request) -> bool:
