@@ -13,6 +13,7 @@ from functools import cache
 from math import ceil, floor
 from typing import Final
 
+from agent.fallback.wording import get_price_currency
 from agent.i18n import languages, translate, translate_into
 from agent.query_reading.prices import PRICE_FIELDS, UPPER_LIMITS
 from agent.query_reading.request import (
@@ -21,6 +22,8 @@ from agent.query_reading.request import (
     Request,
     read_request,
 )
+from agent.sommelier.conversion import convert_roughly
+from agent.sommelier.vocabulary import Currency
 from agent.sommelier.wine import Wine
 from agent.text import pattern, split_words
 
@@ -174,16 +177,23 @@ def _cheaper(request: Request, shown: Sequence[Wine]) -> Request:
     cheapest = find_cheapest(shown)
     if cheapest is None:
         return request
-    currency = cheapest.currency
-    lowest_shown = cheapest.price or 0
+    currency = get_price_currency(request) or cheapest.currency
+    lowest_shown = _get_price_in(currency, cheapest)
     limits = {"below": lowest_shown}
     filters = request.filters
     own_limits = {name: filters[name] for name in UPPER_LIMITS if name in filters}
     own_limit = min(own_limits.values(), default=lowest_shown)
-    own_currency = filters.get("currency", currency)
-    if own_currency == currency and own_limit < lowest_shown:
+    if own_limit < lowest_shown:
         limits = own_limits
     return _with_prices(request, {**limits, "currency": currency})
+
+
+def _get_price_in(currency: Currency, wine: Wine) -> float:
+    """Return the price of a wine in a currency, as it is shown to the user."""
+    price = wine.price or 0
+    if wine.currency is currency:
+        return price
+    return convert_roughly(price, wine.currency, currency)
 
 
 def _dearer(request: Request, shown: Sequence[Wine]) -> Request:
@@ -192,11 +202,12 @@ def _dearer(request: Request, shown: Sequence[Wine]) -> Request:
     if not priced:
         return request
     dearest = max(priced, key=_price_in_euros)
-    price = dearest.price or 0
+    currency = get_price_currency(request) or dearest.currency
+    price = _get_price_in(currency, dearest)
     limits = {
         "min_price": floor(price) + 1,
         "max_price": ceil(price * MAX_PRICE_FACTOR),
-        "currency": dearest.currency,
+        "currency": currency,
     }
     return _with_prices(request, limits)
 

@@ -10,6 +10,7 @@ from agent.fallback.wording import (
     describe_filters,
     describe_wine,
     find_suitable_foods,
+    get_price_currency,
     name_foods,
 )
 from agent.i18n import translate
@@ -137,8 +138,8 @@ def format_asked_price(wine: Wine, request: Request) -> str:
     offer = find_offer(wine, kind) or wine.offers[0]
     if offer.price is None:
         return ""
-    named_currency = Currency.__members__.get(request.filters.get("currency", ""))
-    converted = format_converted(offer.price, offer.currency, named_currency)
+    currency = get_price_currency(request)
+    converted = format_converted(offer.price, offer.currency, currency)
     return f"{format_price(wine, offer)}{converted}"
 
 

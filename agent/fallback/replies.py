@@ -22,6 +22,7 @@ from agent.fallback.wording import (
     describe_field,
     describe_request,
     describe_wine,
+    get_price_currency,
     is_vegan,
     name_value,
 )
@@ -243,7 +244,13 @@ def _make_card(
     """Return the numbered card of a wine, with what it tastes of."""
     text = f"{description}\n{describe_taste(wine)}".strip()
     prefix = f"{number}. "
-    return render_wine(wine, escape(text), prefix, user_text=request.text)
+    return render_wine(
+        wine,
+        escape(text),
+        prefix,
+        user_text=request.text,
+        currency=get_price_currency(request),
+    )
 
 
 def explain_shown_wines(wish: Wish) -> Reply:

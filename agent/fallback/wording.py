@@ -242,6 +242,11 @@ def _describe_names(field: str, values: Sequence[str]) -> str:
     return _join_names(field, values)
 
 
+def get_price_currency(request: Request) -> Currency | None:
+    """Return the currency of the price in a request, or None if it has none that is known."""
+    return Currency.__members__.get(request.filters.get("currency", ""))
+
+
 def _describe_price(request: Request) -> str:
     """Return the price limits, or "" if there are none.
 

@@ -46,15 +46,17 @@ def render_wine(
     prefix: str = "",
     *,
     user_text: str = "",
+    currency: Currency | None = None,
     line: BasketLine | None = None,
 ) -> str:
     """Return the card of a wine as Markdown, with the facts that `user_text` asks for.
 
+    Prices are also shown in the currency that `user_text` names, or else in `currency`.
     `prefix` stands before the label, such as "1. ". If the guest needs bottles of the wine, `line`
     counts them.
     """
-    currency = find_named_currency([user_text])
-    facts = [format_facts(wine, currency)]
+    named_currency = find_named_currency([user_text]) or currency
+    facts = [format_facts(wine, named_currency)]
     if isinstance(wine, Wine) and not wine.is_own:
         facts += _format_asked_facts(wine, user_text, line)
     label = escape(get_shown_label(wine))

@@ -162,7 +162,7 @@ async def answer(language: str, question: str) -> str:
 
 
 def numbers_in(text: str) -> set[int]:
-    return {int(number) for number in re.findall(r"#(\d+)", text)}
+    return {int(number) for number in re.findall(r"· (?:#|Nr\.\s|n°\s)(\d+)", text)}
 
 
 @pytest.mark.parametrize(("language", "question", "is_right"), LISTED)

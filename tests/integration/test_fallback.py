@@ -1,5 +1,6 @@
 """Conversations with the fallback about the starter wines and documents, in every language."""
 
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -632,6 +633,20 @@ async def test_a_price_said_with_about_is_shown_so_and_a_cheaper_wine_is_better_
     assert "What doesn't fit: price (around €30)." in reply.text
     assert reply.wines
     assert all("Albariño" in wine.grapes for wine in wines_of(reply))
+
+
+async def test_the_currency_of_a_wish_stays_for_what_is_cheaper_or_better(
+    fallback: Fallback,
+) -> None:
+    conversation = Conversation(fallback)
+    first = await conversation.say("a red under 20 Swiss francs")
+    better = await conversation.say("something better")
+    cheaper = await conversation.say("cheaper", "and a white?")
+    for reply in (first, better, cheaper):
+        assert "CHF" in reply.text.split("\n\n")[0]
+        assert reply.text.count("(≈ CHF") >= len(reply.wines) > 0
+    champagne = await Conversation(fallback).say("a Champagne under 3 Swiss francs")
+    assert re.search(r" NV, at ≈ €\d+ \(≈ CHF\s\d+\)\.", champagne.text)
 
 
 async def test_a_price_for_several_bottles_is_shown_for_each(
