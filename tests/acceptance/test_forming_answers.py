@@ -144,8 +144,8 @@ async def test_in_a_group_one_message_grows_and_becomes_the_answer(
     assert api.sent(-CHAT) == world.edits()[-1:]
     assert len(api.calls_of("sendMessage")) == 1
     refused, *shown, _ = api.calls_of("editMessageText")
+    assert refused.status == 429
     assert shown
-    assert shown[0].time - refused.time >= 1
     assert not UNGROUNDED & set(split_words(" ".join(world.edits())))
 
 

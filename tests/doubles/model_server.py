@@ -136,6 +136,7 @@ class ModelRequest:
     json: JsonObject
     headers: Mapping[str, str]
     bytes: int
+    came_at: float = field(default_factory=time.time)
 
 
 class Totals(NamedTuple):

@@ -7,7 +7,13 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from telegram.error import BadRequest, InvalidToken, TelegramError, TimedOut
+from telegram.error import (
+    BadRequest,
+    InvalidToken,
+    RetryAfter,
+    TelegramError,
+    TimedOut,
+)
 
 from bot.telegram.connection import AnyBot
 from bot.telegram.progress import PLACEHOLDER, Progress, show_typing_or_drafts
@@ -119,6 +125,14 @@ def test_after_an_error_no_more_drafts_are_sent(
     bot = show_progress_for(to, 20, errors={method: [error]})
     assert len(bot.of(method)) == 1
     assert bot.of("typing")
+
+
+def test_nothing_is_shown_while_telegram_asks_to_wait() -> None:
+    bot = show_progress_for(GROUP, 30, errors={"edit": [RetryAfter(9)]})
+    (_, refused_at, _), *later = bot.of("edit")
+    assert later
+    for _, at, _ in bot.of("edit", "typing"):
+        assert not refused_at < at < refused_at + 9
 
 
 def test_a_draft_of_a_lost_turn_edited_the_final_answer_of_another_process() -> None:
