@@ -141,6 +141,18 @@ class Commit:
         """
         self.prepared_trace = await rows.prepare(self.trace)
 
+    def make_transaction(
+        self, session: AsyncSession, now: datetime, rows: TraceRows
+    ) -> Transaction:
+        """Return the transaction in which `carry_out` stores everything."""
+        return Transaction(
+            session=session,
+            accepted_at=self.fence.accepted_at,
+            now=now,
+            trace_rows=rows,
+            messages=[],
+        )
+
     async def carry_out(
         self, transaction: Transaction, *, trace_delay: timedelta = AT_ONCE
     ) -> None:

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 from db.budgets import DailyBudgets
-from db.changes.base import Transaction
 from db.commit import Commit
 from db.traces import TraceStoringRepository
 
@@ -21,13 +20,7 @@ class Commits(TraceStoringRepository):
         record = commit.record
         await commit.prepare(self.rows)
         async with self.sessions.begin() as session:
-            transaction = Transaction(
-                session=session,
-                accepted_at=commit.fence.accepted_at,
-                now=self.now(),
-                trace_rows=self.rows,
-                messages=[],
-            )
+            transaction = commit.make_transaction(session, self.now(), self.rows)
             await commit.carry_out(transaction)
             if self.budgets is not None and record is not None:
                 await self.budgets.settle_in(session, record.turn_id)

@@ -14,7 +14,6 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from agent.tracing.records import TraceRecord
 from db.budgets import UNLIMITED, DailyBudgets, RemainingBudget
-from db.changes.base import Transaction
 from db.changes.forgetting import IS_UNFINISHED, NO_PERSONAL_DATA
 from db.commit import Commit
 from db.engine import count_changed
@@ -225,13 +224,7 @@ class Inbox(TraceStoringRepository):
         commit: Commit,
     ) -> None:
         """Make the changes of a turn, settle its budget, and queue its messages."""
-        transaction = Transaction(
-            session=session,
-            accepted_at=commit.fence.accepted_at,
-            now=self.now(),
-            trace_rows=self.rows,
-            messages=[],
-        )
+        transaction = commit.make_transaction(session, self.now(), self.rows)
         await commit.carry_out(transaction, trace_delay=TRACE_DELAY)
         if self.budgets is not None:
             await self.budgets.settle_in(session, row.update_id)
