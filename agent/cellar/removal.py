@@ -16,6 +16,7 @@ from agent.cellar.items import (
     select_in_stock,
     to_wine,
 )
+from agent.i18n import translate
 from agent.language import all_common_words
 from agent.numerals import is_year
 from agent.query_reading.language_words import load_grammar
@@ -95,6 +96,19 @@ def find_item_to_remove(
     if item.count < count:
         return TooFew(item)
     return Found(replace(item, count=-count))
+
+
+def write_number_sign(line: str) -> str:
+    """Return a line with "#" in the place of the language's own sign: "n° 12" becomes "#12".
+
+    Users copy a number as their cellar shows it.
+    """
+    own_sign = translate("cellar_number", number="").strip()
+    start = line[: len(own_sign)]
+    if start.casefold() != own_sign.casefold():
+        return line
+    rest = line[len(own_sign) :].lstrip()
+    return f"{NUMBER_SIGN}{rest}"
 
 
 def _find_candidates(

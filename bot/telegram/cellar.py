@@ -22,7 +22,7 @@ from agent.cellar.overview import (
     select_view,
 )
 from agent.cellar.picture import CellarPainter
-from agent.cellar.removal import list_identifying_words
+from agent.cellar.removal import list_identifying_words, write_number_sign
 from agent.cellar.rows import count_bottles, format_items, this_year
 from agent.cellar.search import select_named
 from agent.engine.errors import log_failure
@@ -67,6 +67,7 @@ async def _show_or_change_cellar(
     action, _, line = text.partition(" ")
     bottles = await load_bottles(turn)
     item = parse_cellar_item(line)
+    line = write_number_sign(line)
     if action == "add" and item:
         addition = Change(user_id=turn.user_id, bottles=(item,))
         await store_and_confirm(turn, addition)

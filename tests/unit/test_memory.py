@@ -15,12 +15,15 @@ from agent.cellar.items import (
     to_cellar_item,
     to_wine,
 )
+from agent.cellar.opened import read_opened
 from agent.cellar.overview import format_overview
-from agent.cellar.rows import this_year
+from agent.cellar.removal import Found, write_number_sign
+from agent.cellar.rows import format_item, this_year
 from agent.engine.messages import ToolCall
 from agent.engine.run import Run
 from agent.engine.tools import Toolbox, ToolResult
 from agent.fallback.cellar import find_own_bottles
+from agent.i18n import languages, use_language
 from agent.memory.changes import add_change_notes
 from agent.memory.taste import describe_fact, parse_facts
 from agent.memory.tools import memory_tools
@@ -111,6 +114,16 @@ def test_bottles_past_their_best_were_the_last_to_be_drunk_first() -> None:
     found = find_own_bottles(asked, replace(ADA, bottles=tuple(items)))
     assert found is not None
     assert found.text == "\n".join([heading, *urgent[:2]])
+
+
+@pytest.mark.parametrize("language", languages())
+def test_a_number_is_read_as_the_cellar_shows_it(language: str) -> None:
+    with use_language(language):
+        shown = format_item(CHABLIS, this_year()).rpartition(" · ")[2]
+        line = write_number_sign(f"{shown} 92 good")
+    opened, rating, note = read_opened(ADA.bottles, line)
+    assert isinstance(opened, Found)
+    assert (opened.item.key, rating, note) == (CHABLIS.key, "92", "good")
 
 
 async def called(name: str, person: Person = ADA, /, **arguments: Any) -> ToolResult:
