@@ -191,7 +191,7 @@ class Fallback:
         Add no wines if the user means only their own bottles, or does not describe a wine.
         """
         request = wish.own_request
-        means_only_own = "own" in request.cellar_words
+        means_only_own = not request.cellar_words.isdisjoint({"own", "opened"})
         may_buy = own_bottles.is_for_tonight and not means_only_own
         if not may_buy or not request.describes_wine:
             return RuleAnswer(reply=own_bottles.reply)

@@ -116,10 +116,12 @@ def find_own_bottles(request: Request, person: Person) -> OwnBottles | None:
 
     Return None if the request is about other wines.
     """
+    items = index_cellar(person.bottles, this_year())
+    if _says_opened(request):
+        return _find_opened(request, items)
     asks_for_drunk = "drunk" in request.cellar_words
     if asks_for_drunk and person.drinks:
         return _find_drunk(request, person)
-    items = index_cellar(person.bottles, this_year())
     if not items and _asks_for_own_bottles(request):
         return OwnBottles(translate("cellar_none"))
     if not items:
@@ -135,6 +137,28 @@ def find_own_bottles(request: Request, person: Person) -> OwnBottles | None:
         return None  # the cellar was not named, so the wines of the shop are the answer
     text = _describe(found, asked)
     return OwnBottles(text, found, asked.is_for_tonight)
+
+
+def _says_opened(request: Request) -> bool:
+    """Return whether a message says that a wine was drunk: "I drank one of the Barolo".
+
+    In some languages, only the question mark tells it from the question what was drunk.
+    """
+    is_question = "?" in request.text
+    return "opened" in request.cellar_words and not is_question
+
+
+def _find_opened(request: Request, items: Sequence[IndexedItem]) -> OwnBottles | None:
+    """Return the bottles of the wine that was drunk, each with a button that takes one out.
+
+    Return None if the message names no wine of the cellar.
+    """
+    names = list_identifying_words(request.text)
+    opened = select_named(items, names)
+    if not opened:
+        return None
+    text = _describe(opened, is_for_tonight=True)
+    return OwnBottles(text, tuple(opened), is_for_tonight=True)
 
 
 def _asks_for_own_bottles(request: Request) -> bool:

@@ -102,7 +102,7 @@ class Request:
     cellar_words: frozenset[str] = frozenset()
     """The words of the message about the user's bottles.
 
-    The values are own, tonight, count, now, soon, past, wait and drunk.
+    The values are own, tonight, count, now, soon, past, wait, drunk and opened.
     """
     owned_words: tuple[str, ...] = ()
     """Words beside "my", "do I have" or "how many" that are in no table. They may be names."""

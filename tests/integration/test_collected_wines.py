@@ -188,6 +188,22 @@ async def test_a_wish_is_answered_with_one_s_own_bottles(
     assert all(is_right(WINES[number]) for number in shown)
 
 
+@pytest.mark.parametrize(
+    ("language", "message"),
+    [
+        ("en", "I drank one of the Vega Sicilia"),
+        ("de", "Ich habe eine Vega Sicilia getrunken"),
+        ("it", "Ho bevuto un Vega Sicilia"),
+    ],
+)
+async def test_who_drank_a_bottle_of_the_cellar_is_shown_it(
+    language: str, message: str
+) -> None:
+    shown = numbers_in(await answer(language, message))
+    assert shown
+    assert {WINES[number].producer for number in shown} == {"Vega Sicilia"}
+
+
 @pytest.mark.parametrize(("language", "message"), NOT_OF_THE_CELLAR)
 async def test_my_and_i_have_are_not_always_about_bottles(
     language: str, message: str
