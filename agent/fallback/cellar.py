@@ -157,8 +157,10 @@ def _find_opened(request: Request, items: Sequence[IndexedItem]) -> OwnBottles |
     opened = select_named(items, names)
     if not opened:
         return None
-    text = _describe(opened, is_for_tonight=True)
-    return OwnBottles(text, tuple(opened), is_for_tonight=True)
+    shown = opened[:MAX_TONIGHT]
+    items_of_cellar = [indexed.item for indexed in shown]
+    text = format_items(items_of_cellar, this_year(), translate("cellar_tonight"))
+    return OwnBottles(text, tuple(shown), is_for_tonight=True)
 
 
 def _asks_for_own_bottles(request: Request) -> bool:

@@ -193,7 +193,7 @@ async def test_a_wish_is_answered_with_one_s_own_bottles(
     [
         ("en", "I drank one of the Vega Sicilia"),
         ("de", "Ich habe eine Vega Sicilia getrunken"),
-        ("it", "Ho bevuto un Vega Sicilia"),
+        ("fr", "j'ai bu un Vega Sicilia"),
     ],
 )
 async def test_who_drank_a_bottle_of_the_cellar_is_shown_it(
