@@ -102,11 +102,7 @@ class DailyBudgets(SqlRepository):
         has_limits = self.person_requests or self.total_cost_usd
         if not has_limits or user_id in self.exempt:
             return UNLIMITED
-        if session.get_bind().dialect.name != "sqlite":
-            # If two turns begin at once, the second one waits here until the first has committed,
-            # and so sees what the first one has reserved.
-            key = func.hashtext(LOCK)
-            await session.execute(select(func.pg_advisory_xact_lock(key)))
+        await _wait_for_others(session)
         now = self.now()
         is_of_killed_turn = ReservationRow.at < now - LONGEST_TURN
         is_of_this_turn = ReservationRow.turn_id == turn_id
@@ -140,23 +136,7 @@ class DailyBudgets(SqlRepository):
     ) -> RemainingBudget:
         """Return what is left of the budgets, without what is reserved."""
         is_today = TurnRow.at >= midnight(self.now())
-        spent_usd = select(func.sum(TurnRow.cost_usd)).where(is_today)
-        reserved_usd = select(func.sum(ReservationRow.cost_usd))
-        sent_requests = select(func.sum(TurnRow.requests)).where(
-            is_today,
-            TurnRow.user_id == user_id,
-        )
-        reserved_requests = select(func.sum(ReservationRow.requests)).where(
-            ReservationRow.user_id == user_id,
-        )
-        # One statement, so that it sees one moment: a turn that ends just now is either reserved
-        # or stored, never neither.
-        sums = select(
-            _or_zero(spent_usd).label("spent_usd"),
-            _or_zero(reserved_usd).label("reserved_usd"),
-            _or_zero(sent_requests).label("sent"),
-            _or_zero(reserved_requests).label("reserved"),
-        )
+        sums = _select_sums(user_id, is_today)
         result = await session.execute(sums)
         row = result.one()
         remaining = RemainingBudget()
@@ -167,6 +147,39 @@ class DailyBudgets(SqlRepository):
             requests_left = self.person_requests - row.sent - row.reserved
             remaining = replace(remaining, requests=requests_left)
         return remaining
+
+
+async def _wait_for_others(session: AsyncSession) -> None:
+    """Wait until turns that began at the same moment have committed what they reserve."""
+    if session.get_bind().dialect.name == "sqlite":
+        return  # it has one writer at a time
+    key = func.hashtext(LOCK)
+    await session.execute(select(func.pg_advisory_xact_lock(key)))
+
+
+def _select_sums(
+    user_id: int, is_today: ColumnElement[bool]
+) -> Select[float, float, int, int]:
+    """Return the query for the cost and the requests that are spent, and that are reserved.
+
+    It is one statement, so that it sees one moment: a turn that ends just now is either reserved or
+    stored, never neither.
+    """
+    spent_usd = select(func.sum(TurnRow.cost_usd)).where(is_today)
+    reserved_usd = select(func.sum(ReservationRow.cost_usd))
+    sent_requests = select(func.sum(TurnRow.requests)).where(
+        is_today,
+        TurnRow.user_id == user_id,
+    )
+    reserved_requests = select(func.sum(ReservationRow.requests)).where(
+        ReservationRow.user_id == user_id,
+    )
+    return select(
+        _or_zero(spent_usd).label("spent_usd"),
+        _or_zero(reserved_usd).label("reserved_usd"),
+        _or_zero(sent_requests).label("sent"),
+        _or_zero(reserved_requests).label("reserved"),
+    )
 
 
 def _or_zero(total: Select[T]) -> ColumnElement[T]:

@@ -5,7 +5,7 @@ looked up in the catalogue. A phrase of the tables has roles, which say what it 
 ("have", "wish"), and fields, which say what it stands for ("grapes", "dish").
 """
 
-from collections.abc import Sequence, Set
+from collections.abc import Container, Sequence, Set
 from dataclasses import dataclass
 from typing import Final
 
@@ -126,10 +126,7 @@ class _NameReader:
         core = [index for index in name_indices if index not in small_talk]
         core = self._trim(core)
         sure_indices = self._find_sure_names(core)
-        unknown: list[int] = []
-        for index in core:
-            if index in sure_indices or self._is_unknown(index):
-                unknown.append(index)
+        unknown = self._list_unknown(core, sure_indices)
         has_kind = self._has_role("kind")
         has_known_name = has_kind or self._has_field(STOCKED_FIELDS)
         asks_for_known_name = asks_for_stock and has_known_name
@@ -147,6 +144,14 @@ class _NameReader:
             is_kind=has_kind and not unknown,
             offer=self._find_offer(),
         )
+
+    def _list_unknown(self, core: Sequence[int], sure: Container[int]) -> list[int]:
+        """Return the indices of the words that the tables lack, or that surely are names."""
+        unknown: list[int] = []
+        for index in core:
+            if index in sure or self._is_unknown(index):
+                unknown.append(index)
+        return unknown
 
     def _may_be_only_name(self) -> bool:
         """Return whether the message may be only a name: it is short and asks nothing."""

@@ -23,26 +23,17 @@ async def change_bottles(
     """
     if not change.bottles:
         return change
-    # Counts are read, and written later: another replica must not change them in between.
-    owned = select(BottleRow).where(BottleRow.user_id == change.user_id)
-    stored_rows = await session.scalars(owned.with_for_update())
-    rows = {row.key: row for row in stored_rows}
+    rows = await _lock_rows(session, change.user_id)
     stored_keys = set(rows)
-    numbers = [row.number for row in rows.values()]
-    last_number = max(numbers, default=0)
     at = _time_of_change(rows.values(), now)
+    if not change.is_inverse:
+        _add_rows(session, change, rows)
     made: list[CellarItem] = []
     overwritten: dict[str, CellarItem] = {}
     for item in change.bottles:
         row = rows.get(item.key)
         if row is None:
-            is_full = len(rows) >= MAX_CELLAR_ITEMS
-            if is_full or change.is_inverse:
-                continue
-            last_number += 1
-            row = _make_row(change.user_id, item, last_number)
-            rows[item.key] = row
-            session.add(row)
+            continue
         before = _to_item(row)
         after = change.apply_to(before, item)
         added_count = after.count - before.count
@@ -53,6 +44,32 @@ async def change_bottles(
         _save_item(row, after, at)
     await session.flush()
     return replace(change, bottles=tuple(made), overwritten=overwritten)
+
+
+async def _lock_rows(session: AsyncSession, user_id: int) -> dict[str, BottleRow]:
+    """Return the rows of a user by their keys.
+
+    Counts are read, and written later: no other replica can change them in between.
+    """
+    owned = select(BottleRow).where(BottleRow.user_id == user_id)
+    rows = await session.scalars(owned.with_for_update())
+    return {row.key: row for row in rows}
+
+
+def _add_rows(
+    session: AsyncSession, change: Change, rows: dict[str, BottleRow]
+) -> None:
+    """Add a row for each new wine of a change, up to `MAX_CELLAR_ITEMS`."""
+    numbers = [row.number for row in rows.values()]
+    last_number = max(numbers, default=0)
+    for item in change.bottles:
+        is_full = len(rows) >= MAX_CELLAR_ITEMS
+        if item.key in rows or is_full:
+            continue
+        last_number += 1
+        row = _make_row(change.user_id, item, last_number)
+        rows[item.key] = row
+        session.add(row)
 
 
 def _time_of_change(rows: Collection[BottleRow], now: datetime) -> datetime:

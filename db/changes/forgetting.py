@@ -206,34 +206,15 @@ def find_owned_rows(user_id: int, user: str) -> OwnedRows:
     by OR or UNION, Postgres would read whole tables.
     """
     is_turn = or_(TurnRow.user_id == user_id, TurnRow.chat_id == user_id)
-    turns = select(TurnRow.turn_id).where(is_turn)
-    referrals = select(ReferralRow.id).where(ReferralRow.user_id == user_id)
-    traces_of_turns = select(TurnRow.trace_id).where(TurnRow.user_id == user_id)
-    traces = select(TraceRow.trace_id).where(TraceRow.user == user)
     is_unanswered = and_(
         UpdateRow.user_id == user_id,
         UpdateRow.state != UpdateState.DONE,
     )
     return {
-        MessageRow: (
-            MessageRow.chat_id == user_id,
-            MessageRow.turn_id.in_(turns),
-        ),
-        OutboxRow: (
-            OutboxRow.chat_id == user_id,
-            OutboxRow.turn_id.in_(turns),
-            OutboxRow.referral_id.in_(referrals),
-        ),
+        **_find_messages(user_id, is_turn),
         ReferralRow: (ReferralRow.user_id == user_id,),
         ReservationRow: (ReservationRow.user_id == user_id,),
-        ScoreRow: (
-            ScoreRow.trace_id.in_(traces),
-            ScoreRow.trace_id.in_(traces_of_turns),
-        ),
-        TraceRow: (
-            TraceRow.user == user,
-            TraceRow.trace_id.in_(traces_of_turns),
-        ),
+        **_find_traces(user_id, user),
         UpdateRow: (
             UpdateRow.chat_id == user_id,
             is_unanswered,
@@ -244,4 +225,37 @@ def find_owned_rows(user_id: int, user: str) -> OwnedRows:
         ForgottenChatRow: (ForgottenChatRow.chat_id == user_id,),
         ChatRow: (ChatRow.chat_id == user_id,),
         TurnRow: (is_turn,),
+    }
+
+
+def _find_messages(user_id: int, is_turn: Condition) -> OwnedRows:
+    """Return the conditions for the messages of a user's turns, sent and yet to be sent."""
+    turns = select(TurnRow.turn_id).where(is_turn)
+    referrals = select(ReferralRow.id).where(ReferralRow.user_id == user_id)
+    return {
+        MessageRow: (
+            MessageRow.chat_id == user_id,
+            MessageRow.turn_id.in_(turns),
+        ),
+        OutboxRow: (
+            OutboxRow.chat_id == user_id,
+            OutboxRow.turn_id.in_(turns),
+            OutboxRow.referral_id.in_(referrals),
+        ),
+    }
+
+
+def _find_traces(user_id: int, user: str) -> OwnedRows:
+    """Return the conditions for the traces of a user, and for their scores."""
+    traces_of_turns = select(TurnRow.trace_id).where(TurnRow.user_id == user_id)
+    traces = select(TraceRow.trace_id).where(TraceRow.user == user)
+    return {
+        ScoreRow: (
+            ScoreRow.trace_id.in_(traces),
+            ScoreRow.trace_id.in_(traces_of_turns),
+        ),
+        TraceRow: (
+            TraceRow.user == user,
+            TraceRow.trace_id.in_(traces_of_turns),
+        ),
     }

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from pydantic import TypeAdapter
-from sqlalchemy import ColumnElement, delete
+from sqlalchemy import ColumnElement, Delete, delete
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from agent.text import strip_unstorable
@@ -233,26 +233,7 @@ async def _remove_fact(
     fact: Fact,
 ) -> None:
     """Delete a fact, a rating or a setting of a user."""
-    match fact.kind:
-        case "setting":
-            name, _, value = fact.value.partition("=")
-            remove = delete(SettingRow).where(
-                SettingRow.user_id == user_id,
-                SettingRow.name == name,
-                SettingRow.value == value,
-            )
-        case "rated":
-            remove = delete(TasteRatingRow).where(
-                TasteRatingRow.user_id == user_id,
-                TasteRatingRow.taste == fact.value,
-            )
-        case _:
-            remove = delete(FactRow).where(
-                FactRow.user_id == user_id,
-                FactRow.kind == fact.kind,
-                FactRow.value == fact.value,
-            )
-    await session.execute(remove)
+    await session.execute(_delete_fact(user_id, fact))
     if fact.kind == "allergy":
         # An allergy is also stored as a concern in each chat where the user stated it.
         remove_concern = delete(ConcernRow).where(
@@ -260,6 +241,29 @@ async def _remove_fact(
             ConcernRow.name == fact.value,
         )
         await session.execute(remove_concern)
+
+
+def _delete_fact(user_id: int, fact: Fact) -> Delete:
+    """Return the statement that deletes a fact from the table of its kind."""
+    match fact.kind:
+        case "setting":
+            name, _, value = fact.value.partition("=")
+            return delete(SettingRow).where(
+                SettingRow.user_id == user_id,
+                SettingRow.name == name,
+                SettingRow.value == value,
+            )
+        case "rated":
+            return delete(TasteRatingRow).where(
+                TasteRatingRow.user_id == user_id,
+                TasteRatingRow.taste == fact.value,
+            )
+        case _:
+            return delete(FactRow).where(
+                FactRow.user_id == user_id,
+                FactRow.kind == fact.kind,
+                FactRow.value == fact.value,
+            )
 
 
 async def _pop_undoable(

@@ -112,11 +112,6 @@ class StatisticsRepository(SqlRepository):
     ) -> TurnStatistics:
         """Return the statistics of the turns of a day, which have these durations."""
         turn_count = func.count()
-        counts_by_outcome: list[ColumnElement[int]] = []
-        for outcome in OUTCOMES:
-            has_outcome = TurnRow.outcome == outcome
-            count = turn_count.filter(has_outcome).label(outcome)
-            counts_by_outcome.append(count)
         query = select(
             turn_count.label("turns"),
             PEOPLE.label("people"),
@@ -124,7 +119,7 @@ class StatisticsRepository(SqlRepository):
             func.sum(TurnRow.cost_usd).label("cost_usd"),
             turn_count.filter(TurnRow.verdict == "liked").label("liked"),
             turn_count.filter(TurnRow.verdict == "disliked").label("disliked"),
-            *counts_by_outcome,
+            *_count_outcomes(),
         )
         [row] = await self._rows(query.where(is_on_day))
         return TurnStatistics(
@@ -153,6 +148,16 @@ class StatisticsRepository(SqlRepository):
         """Return how many people wrote in a week."""
         people = await self._first_value(select(PEOPLE).where(is_in_week))
         return people or 0
+
+
+def _count_outcomes() -> list[ColumnElement[int]]:
+    """Return a column for each outcome, with the number of turns that ended so."""
+    counts: list[ColumnElement[int]] = []
+    for outcome in OUTCOMES:
+        has_outcome = TurnRow.outcome == outcome
+        count = func.count().filter(has_outcome).label(outcome)
+        counts.append(count)
+    return counts
 
 
 def _is_between(start: datetime, end: datetime) -> Condition:

@@ -5,7 +5,16 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Final
 
-from sqlalchemy import ColumnElement, Select, and_, func, or_, select
+from sqlalchemy import (
+    ColumnElement,
+    ScalarSelect,
+    Select,
+    Subquery,
+    and_,
+    func,
+    or_,
+    select,
+)
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import aliased, load_only
 
@@ -188,16 +197,7 @@ async def _load_histories(
         MessageRow.id < questions.c.id,
         ~hidden_turn.exists(),
     )
-    # The id of the oldest message that is exported, or None if there are not so many messages.
-    first_id = (
-        select(MessageRow.id)
-        .where(is_earlier)
-        .order_by(MessageRow.id.desc())
-        .offset(HISTORY_LENGTH - 1)
-        .limit(1)
-        .correlate(questions)
-        .scalar_subquery()
-    )
+    first_id = _select_first_exported(questions, is_earlier)
     is_exported = MessageRow.id >= func.coalesce(first_id, 0)
     query = (
         select(questions.c.id, MessageRow)
@@ -208,3 +208,21 @@ async def _load_histories(
     for question_id, message in await session.execute(query):
         histories[question_id].append(message)
     return histories
+
+
+def _select_first_exported(
+    questions: Subquery, is_earlier: ColumnElement[bool]
+) -> ScalarSelect[int]:
+    """Return the query for the id of the oldest message that is exported before a question.
+
+    Its result is None if there are not so many messages.
+    """
+    return (
+        select(MessageRow.id)
+        .where(is_earlier)
+        .order_by(MessageRow.id.desc())
+        .offset(HISTORY_LENGTH - 1)
+        .limit(1)
+        .correlate(questions)
+        .scalar_subquery()
+    )

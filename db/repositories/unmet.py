@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import Row, case, select
+from sqlalchemy import Row, Select, case, select
 
 from db.engine import SqlRepository
 from db.models import TurnRow
@@ -47,33 +47,37 @@ class UnmetWishes(SqlRepository):
         mask: Callable[[str], str],
     ) -> list[UnmetWish]:
         """Return the wishes of this time, the newest first. `mask` masks all that guests wrote."""
-        is_of_turn = Question.turn_id == TurnRow.turn_id
-        is_question = Question.role == "user"
-        # Hidden texts are left out by the database, so that this process never has them.
-        words = case((IS_HIDDEN, ""), else_=Question.content)
-        comment = case((IS_HIDDEN, ""), else_=TurnRow.comment)
-        query = (
-            select(
-                TurnRow.at,
-                TurnRow.lack,
-                TurnRow.verdict,
-                TurnRow.reason,
-                TurnRow.trace_id,
-                words.label("words"),
-                comment.label("shown_comment"),
-            )
-            .outerjoin(Question, is_of_turn & is_question)
-            .where(TurnRow.at >= start, TurnRow.at < end, UNMET)
-            .order_by(TurnRow.at.desc())
-            .limit(MAX_WISHES)
-        )
-        rows = await self._rows(query)
+        rows = await self._rows(_select_unmet(start, end))
 
         def to_wishes() -> list[UnmetWish]:
             return [_to_wish(row, mask) for row in rows]
 
         # This runs in a thread, because masking many texts takes long, and others must not wait.
         return await asyncio.to_thread(to_wishes)
+
+
+def _select_unmet(start: datetime, end: datetime) -> Select[*tuple[Any, ...]]:
+    """Return the query for the wishes of this time, each with the message that states it."""
+    is_of_turn = Question.turn_id == TurnRow.turn_id
+    is_question = Question.role == "user"
+    # Hidden texts are left out by the database, so that this process never has them.
+    words = case((IS_HIDDEN, ""), else_=Question.content)
+    comment = case((IS_HIDDEN, ""), else_=TurnRow.comment)
+    return (
+        select(
+            TurnRow.at,
+            TurnRow.lack,
+            TurnRow.verdict,
+            TurnRow.reason,
+            TurnRow.trace_id,
+            words.label("words"),
+            comment.label("shown_comment"),
+        )
+        .outerjoin(Question, is_of_turn & is_question)
+        .where(TurnRow.at >= start, TurnRow.at < end, UNMET)
+        .order_by(TurnRow.at.desc())
+        .limit(MAX_WISHES)
+    )
 
 
 def _to_wish(row: Row[Any], mask: Callable[[str], str]) -> UnmetWish:

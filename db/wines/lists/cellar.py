@@ -84,13 +84,7 @@ def read_cellar(data: bytes) -> CellarFile:
         for title, column in zip(table.titles, columns, strict=True):
             if column:
                 used_columns[title] = column
-        rows = table.rows[:MAX_CELLAR_ROWS]
-        unread_count += len(table.rows) - len(rows)
-        for row in _read_distinct(rows, columns):
-            if "name" in row:
-                _add_item(_to_bottles(row), items)
-            else:
-                unread_count += 1
+        unread_count += _read_rows(table, columns, items)
     if used_columns:
         return CellarFile(
             items=list(items.values()),
@@ -102,6 +96,20 @@ def read_cellar(data: bytes) -> CellarFile:
         problem = Problem("no column of the file holds names of wines")
         raise CatalogueFileError(problem)
     return plain_list
+
+
+def _read_rows(
+    table: Table, columns: Sequence[str], items: dict[str, CellarItem]
+) -> int:
+    """Add the bottles of a table to the items. Return how many rows could not be read."""
+    rows = table.rows[:MAX_CELLAR_ROWS]
+    unread_count = len(table.rows) - len(rows)
+    for row in _read_distinct(rows, columns):
+        if "name" in row:
+            _add_item(_to_bottles(row), items)
+        else:
+            unread_count += 1
+    return unread_count
 
 
 def read_lines(data: bytes) -> CellarFile:
@@ -239,17 +247,14 @@ def _to_wine(row: Cells) -> Wine:
         cells["vintage"] = vintage
     texts = [cells["name"], row.get("region", ""), row.get("grapes", "")]
     guess = _guess_wine(" ".join(texts))
-    # A wine must have these. The readable cells of the row replace them below.
+    # A wine must have these. The readable cells of the row replace them.
     used = {
         "id": "own",
         "producer": cells["name"],
         "country": "-",
         "style": str(guess.style),
+        **_select_readable(cells),
     }
-    for name, cell in cells.items():
-        is_of_wine = name in wine_fields() and name != "notes"
-        if is_of_wine and cell and _is_readable(name, cell):
-            used[name] = cell
     currency = used.get("currency", "")
     offer = OfferCells(price=_read_price(used), currency=currency)
     wine = parse_cells(used, [read_offer(offer)])
@@ -260,6 +265,16 @@ def _to_wine(row: Cells) -> Wine:
     for name in GUESSED_FIELDS:
         changes[name] = getattr(wine, name) or getattr(guess, name)
     return wine.model_copy(update=changes)
+
+
+def _select_readable(cells: Cells) -> dict[str, str]:
+    """Return the cells of a wine's fields that can be read. Notes are the user's own."""
+    readable: dict[str, str] = {}
+    for name, cell in cells.items():
+        is_of_wine = name in wine_fields() and name != "notes"
+        if is_of_wine and cell and _is_readable(name, cell):
+            readable[name] = cell
+    return readable
 
 
 # Some exports have a row for each bottle, so that the same cells come many times.

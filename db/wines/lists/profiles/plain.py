@@ -83,9 +83,7 @@ def read_plain(tables: Sequence[Table]) -> Reading:
                 wine = _list_wine(row, columns, clues)
                 listed.append(wine)
     if not columns_read_as:
-        known = ", ".join(_column_fields())
-        reason = f"no column for: name. Columns may be called: {known}"
-        raise CatalogueFileError(Problem(reason, line=1))
+        raise CatalogueFileError(_no_column_of_names())
     return Reading(
         profile=_find_program(tables),
         listed=tuple(_join_sizes(listed)),
@@ -94,6 +92,13 @@ def read_plain(tables: Sequence[Table]) -> Reading:
         columns=tuple(dict.fromkeys(columns_read_as)),
         headings=tuple(dict.fromkeys(filter(None, headings))),
     )
+
+
+def _no_column_of_names() -> Problem:
+    """Return the problem of a list that has no column with the names of wines."""
+    known = ", ".join(_column_fields())
+    reason = f"no column for: name. Columns may be called: {known}"
+    return Problem(reason, line=1)
 
 
 def _find_program(tables: Sequence[Table]) -> str:

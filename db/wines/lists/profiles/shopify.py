@@ -84,6 +84,13 @@ class Product:
         return find_reason_not_wine(kinds, others)
 
     @property
+    def clues(self) -> tuple[str, ...]:
+        """Return the texts from which facts of the wine may be derived."""
+        kind = self.cells.get("type", "")
+        category = self.cells.get("category", "")
+        return kind, category, ", ".join(self.tags)
+
+    @property
     def tags(self) -> list[str]:
         """Return the tags, with spaces for underscores. A tag may be a fact: "Region: Mosel"."""
         tags: list[str] = []
@@ -151,10 +158,7 @@ def _list_wine(
 ) -> Iterator[ListedWine]:
     """Yield the wine of a product, or a wine for each vintage if its variants have several."""
     cells = product.cells
-    description = html_to_text(cells.get("description", ""))
-    facts, prose = split_facts(description)
-    facts |= read_facts(product.metafields.items())
-    facts |= _read_tags(product.tags)
+    facts, prose = _read_facts(product)
     vendor = cells.get("vendor", "")
     producer = facts.pop("producer", "")
     if not producer and vendor != shop:
@@ -174,14 +178,19 @@ def _list_wine(
         id=handle,
         cells=facts | drop_empty(own),
         offers=_list_offers(product, packing),
-        clues=(
-            cells.get("type", ""),
-            cells.get("category", ""),
-            ", ".join(product.tags),
-        ),
+        clues=product.clues,
         derived=title.derived_fields(producer),
     )
     return list_vintages(wine)
+
+
+def _read_facts(product: Product) -> tuple[dict[str, str], str]:
+    """Return the facts that a product states anywhere, and its description without them."""
+    description = html_to_text(product.cells.get("description", ""))
+    facts, prose = split_facts(description)
+    facts |= read_facts(product.metafields.items())
+    facts |= _read_tags(product.tags)
+    return facts, prose
 
 
 def _list_offers(

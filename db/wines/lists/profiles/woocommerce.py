@@ -181,11 +181,7 @@ def _join_variations(products: Sequence[Product]) -> list[Product]:
 def _list_wine(product: Product) -> Iterator[ListedWine]:
     """Yield the wine of a product, or a wine for each vintage if its variations have several."""
     cells = product.cells
-    description = html_to_text(cells.get("description", ""))
-    described, prose = split_facts(description)
-    short_description = html_to_text(cells.get("short_description", ""))
-    _, short_prose = split_facts(short_description)
-    facts = described | read_facts(_own_attributes(product))
+    facts, prose = _read_facts(product)
     first_brand, _, _ = cells.get("brand", "").partition(",")
     producer = facts.pop("producer", "") or first_brand
     name = cells.get("name", "")
@@ -197,7 +193,7 @@ def _list_wine(product: Product) -> Iterator[ListedWine]:
         "name": title.name,
         "producer": title.producer,
         "vintage": title.vintage or facts.get("vintage", ""),
-        "notes": make_note(short_prose or prose),
+        "notes": make_note(prose),
         "image": first_image,
         "link": cells.get("link", ""),
     }
@@ -210,6 +206,16 @@ def _list_wine(product: Product) -> Iterator[ListedWine]:
         derived=title.derived_fields(producer),
     )
     return list_vintages(wine)
+
+
+def _read_facts(product: Product) -> tuple[dict[str, str], str]:
+    """Return the facts that a product states, and its prose: the short one if there is one."""
+    description = html_to_text(product.cells.get("description", ""))
+    described, prose = split_facts(description)
+    short_description = html_to_text(product.cells.get("short_description", ""))
+    _, short_prose = split_facts(short_description)
+    facts = described | read_facts(_own_attributes(product))
+    return facts, short_prose or prose
 
 
 def _list_offers(
