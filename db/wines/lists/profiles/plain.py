@@ -5,7 +5,7 @@ within the list and the names of sheets say the style or the place of the wines 
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from agent.sommelier.vocabulary import OfferKind, normalize
@@ -62,43 +62,49 @@ def read_plain(tables: Sequence[Table]) -> Reading:
     Raises:
         CatalogueFileError: no table has a column with the names of wines.
     """
-    listed: list[ListedWine] = []
-    problems: list[Problem] = []
-    columns_read_as: list[NamedColumn] = []
-    headings: list[str] = []
-    left_out: list[LeftOut] = []
+    read = _ReadTables()
     for table in tables:
         columns = _find_columns(table)
-        if "name" not in columns.fields:
-            left_out.append(LeftOut(0, table.name, NO_LIST))
-            continue
-        columns_read_as += _name_columns(table, columns)
-        headings.append(table.name)
-        for row, clues in _rows_with_clues(table, columns):
-            headings += row.headings
-            problem = _check_length(row, table)
-            if problem:
-                problems.append(problem)
-            else:
-                wine = _list_wine(row, columns, clues)
-                listed.append(wine)
-    if not columns_read_as:
-        raise CatalogueFileError(_no_column_of_names())
+        if "name" in columns.fields:
+            read.add(table, columns)
+        else:
+            read.left_out.append(LeftOut(0, table.name, NO_LIST))
+    if not read.columns:
+        known = ", ".join(_column_fields())
+        reason = f"no column for: name. Columns may be called: {known}"
+        raise CatalogueFileError(Problem(reason, line=1))
     return Reading(
         profile=_find_program(tables),
-        listed=tuple(_join_sizes(listed)),
-        left_out=tuple(left_out),
-        problems=tuple(problems),
-        columns=tuple(dict.fromkeys(columns_read_as)),
-        headings=tuple(dict.fromkeys(filter(None, headings))),
+        listed=tuple(_join_sizes(read.listed)),
+        left_out=tuple(read.left_out),
+        problems=tuple(read.problems),
+        columns=tuple(dict.fromkeys(read.columns)),
+        headings=tuple(dict.fromkeys(filter(None, read.headings))),
     )
 
 
-def _no_column_of_names() -> Problem:
-    """Return the problem of a list that has no column with the names of wines."""
-    known = ", ".join(_column_fields())
-    reason = f"no column for: name. Columns may be called: {known}"
-    return Problem(reason, line=1)
+@dataclass(slots=True)
+class _ReadTables:
+    """The wines of the tables that were read, and what else was found in them."""
+
+    listed: list[ListedWine] = field(default_factory=list)
+    left_out: list[LeftOut] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    columns: list[NamedColumn] = field(default_factory=list)
+    headings: list[str] = field(default_factory=list)
+
+    def add(self, table: Table, columns: Columns) -> None:
+        """Read the rows of a table."""
+        self.columns += _name_columns(table, columns)
+        self.headings.append(table.name)
+        for row, clues in _rows_with_clues(table, columns):
+            self.headings += row.headings
+            problem = _check_length(row, table)
+            if problem:
+                self.problems.append(problem)
+            else:
+                wine = _list_wine(row, columns, clues)
+                self.listed.append(wine)
 
 
 def _find_program(tables: Sequence[Table]) -> str:
@@ -300,10 +306,9 @@ def _list_wine(
         fields[index] = ""
     cells = select_filled(fields, row.cells)
     size = cells.pop("size", "")
-    more_of_name = cells.pop(MORE_OF_NAME, "")
-    offers = _read_offers(row, columns, cells, size)
-    name_parts = [cells.get("name", ""), more_of_name]
+    name_parts = [cells.get("name", ""), cells.pop(MORE_OF_NAME, "")]
     full_name = " - ".join(filter(None, name_parts))
+    offers = _read_offers(row, columns, cells, size)
     given_producer = cells.get("producer", "")
     title = split_title(full_name, given_producer)
     own = {
