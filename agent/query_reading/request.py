@@ -371,11 +371,16 @@ class _MessageReader:
         return dict(first_dishes)
 
     def _get_dish_name(self, phrase: Phrase) -> str:
-        """Return the name of a dish as the message writes it.
+        """Return the name of a dish as the message writes it, without an article before it.
 
         For an inflected adjective, return the name that the table of dishes has for its row.
         """
-        first = self.tokens[phrase.start]
+        link_words = load_grammar().link_words
+        start = phrase.start
+        # "Des pâtes" is a phrase with its article, which tells it from "pâté".
+        while start < phrase.end - 1 and self.tokens[start].stem in link_words:
+            start += 1
+        first = self.tokens[start]
         last = self.tokens[phrase.end - 1]
         # In "zu thailändischem Essen", an inflected adjective says what is eaten.
         nouns_have_capitals = load_languages()[self.language].capitalises_nouns
