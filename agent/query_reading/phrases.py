@@ -40,6 +40,9 @@ OWN_LANGUAGE_FIELDS: Final = frozenset(
     }
 )
 """Fields of phrases that are understood only in messages in their language."""
+NAME_FIELDS: Final = frozenset({"grapes", "regions"})
+"""Fields of phrases that are proper names, which say nothing about the language of a message."""
+DISH_FIELDS: Final = frozenset({"dish"})
 COMPOUND_FIELDS: Final = (
     "dish",
     "colour",
@@ -53,7 +56,7 @@ MIN_PART_LETTERS: Final = 4
 """The minimum length of the known part of a compound word."""
 MIN_REST_CHARS: Final = 2
 """The minimum length of the rest of a compound word."""
-MIN_SCORE: Final = 1.0
+MIN_SCORE: Final = 0.8
 """The minimum score of a language other than the user's: "Du bist echt dumm" has a word that is
 common in French."""
 MIN_SCORE_PER_WORD: Final = 0.4
@@ -176,7 +179,9 @@ def _score_languages(text: str, tokens: Sequence[Token]) -> dict[str, float]:
     """Return a score for each language, by its common words and its phrases in a text.
 
     A common word in a phrase is not counted again, because it may be common in another language:
-    "mais" is a word for "but" in French, and for "more" in Portuguese.
+    "mais" is a word for "but" in French, and for "more" in Portuguese. A phrase of every language
+    and the name of a grape or region count for none, and neither do their common words: "Ribera del
+    Duero" is written so in English.
     """
     scores = score_common_words(text)
     lexicon = load_lexicon()
@@ -185,12 +190,35 @@ def _score_languages(text: str, tokens: Sequence[Token]) -> dict[str, float]:
             continue
         end = start + len(key)
         phrase_tokens = tokens[start:end]
+        by_language = lexicon[key]
+        languages = scores.keys() & by_language.keys()
+        is_of_every_language = ANY_LANGUAGE in by_language
+        if is_of_every_language or _has_field(by_language, NAME_FIELDS):
+            _subtract_common_words(scores, phrase_tokens)
+            continue
+        if len(languages) > 1 and _has_field(by_language, DISH_FIELDS):
+            # "Coq au vin" is a dish in English, too.
+            _subtract_common_words(scores, phrase_tokens)
         weight = _count_uncommon(phrase_tokens)
         # A phrase of several languages counts for each of them in part.
-        languages = scores.keys() & lexicon[key].keys()
         for language in languages:
             scores[language] += weight / len(languages)
     return scores
+
+
+def _has_field(by_language: Mapping[str, Meanings], fields: Set[str]) -> bool:
+    """Return whether a phrase has one of these fields in any language."""
+    for meanings in by_language.values():
+        if not fields.isdisjoint(meanings):
+            return True
+    return False
+
+
+def _subtract_common_words(scores: dict[str, float], tokens: Sequence[Token]) -> None:
+    """Take the common words among these tokens out of the scores of the languages."""
+    text = " ".join(token.written for token in tokens)
+    for language, score in score_common_words(text).items():
+        scores[language] -= score
 
 
 def _count_letters(key: PhraseKey) -> int:

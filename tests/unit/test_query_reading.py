@@ -80,6 +80,26 @@ def test_a_request_is_understood_in_every_language(language: str, text: str) -> 
     assert "foods" in query.soft
 
 
+SHORT_WISHES = {
+    "de": "etwas zu Spargel|trockener Riesling|12 Flaschen Grenache|Rosé für den Sommer",
+    "fr": "du vin pour une raclette|champagne pour l'apéro|un rouge corsé|blanc moelleux",
+    "it": "un bianco per il pesce|spumante per aperitivo|vino per formaggi|20 euro rosso",
+    "es": "un cava para brindar|vino tinto|algo para el jamón|un rosado barato",
+    "pt": "um tinto para bacalhau|vinho para leitão|tinto encorpado|tinto para polvo",
+    "nl": "wijn bij mosselen|iets fris bij kip|een volle rode|14 flessen Bobal",
+    "en": "Barolo|Chianti|a pinot noir|Pinot Grigio|Rioja|a vinho verde|Ribera del Duero|coq au vin"
+    "|jamón ibérico|spaghetti alle vongole|tiramisu|bouillabaisse|a Rosso di Montalcino",
+}
+
+
+@pytest.mark.parametrize("language", SHORT_WISHES)
+def test_a_short_wish_shows_its_language_to_who_usually_writes_english(
+    language: str,
+) -> None:
+    for text in SHORT_WISHES[language].split("|"):
+        assert detect_language(text, "en") == language, text
+
+
 @pytest.mark.parametrize(
     ("text", "user_language", "language"),
     [
