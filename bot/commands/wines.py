@@ -57,7 +57,7 @@ def wines() -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Import:
+class _ListImport:
     """A list that was read, and how to import it."""
 
     settings: Settings
@@ -116,7 +116,7 @@ def import_wines(
     if catalogue.problems and not has_preview and not yes:
         # In a pipe nobody can decide about the bad rows.
         _end_with_problems(file, catalogue.problems)
-    planned = _Import(settings, file, catalogue, without_samples, allow_shrink)
+    planned = _ListImport(settings, file, catalogue, without_samples, allow_shrink)
     # What a model says is shown even if nobody is asked about it.
     shows_reading = has_preview or catalogue.is_by_model
     if shows_reading:
@@ -148,7 +148,7 @@ def _read_or_end(
         _end_with_problems(file, error.problems)
 
 
-def _show_plan(planned: _Import) -> None:
+def _show_plan(planned: _ListImport) -> None:
     """Show what an import would do."""
 
     async def plan(sessions: Sessions) -> ImportReport:
@@ -163,7 +163,7 @@ def _show_plan(planned: _Import) -> None:
     typer.echo(f"Would be: {_format_report(report)}")
 
 
-def _import_or_end(planned: _Import) -> None:
+def _import_or_end(planned: _ListImport) -> None:
     """Import a list, and show what was done. If too much would change, end the command."""
 
     async def add(sessions: Sessions) -> ImportReport:
