@@ -15,6 +15,7 @@ from typing import Final
 
 from agent.fallback.follow_ups import FollowUp
 from agent.fallback.merging import Wish
+from agent.query_reading.aromas import find_aromas, is_aroma
 from agent.query_reading.request import Request
 from agent.query_reading.tables import load_pairings
 from agent.sommelier.building_queries import build_query, get_pairing_name
@@ -339,7 +340,23 @@ def _select_wines(
         preferred = wines
     else:
         preferred = [wine for wine in wines if wine.style != Style.ALCOHOL_FREE]
-    return tuple(preferred or wines)
+    return _put_aromas_first(preferred or wines, request)
+
+
+def _put_aromas_first(wines: Sequence[Wine], request: Request) -> tuple[Wine, ...]:
+    """Return the wines, first those with most of the aromas that a wish asks for.
+
+    A search looks for words, so that "black cherry" finds a "black label", too.
+    """
+    if "order" in request.filters:
+        return tuple(wines)
+    wished = {taste for taste in request.values("text") if is_aroma(taste)}
+
+    def count_missing(wine: Wine) -> int:
+        named = find_aromas(wine.notes, wine.notes_language)
+        return len(wished.difference(named))
+
+    return tuple(sorted(wines, key=count_missing))
 
 
 def _select_kind(wines: Sequence[Wine], request: Request) -> list[Wine]:

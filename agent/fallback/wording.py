@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from agent.formatting import format_money, format_money_range, join_or
 from agent.i18n import current_language, format_number, translate
+from agent.query_reading.aromas import get_aroma_name, is_aroma
 from agent.query_reading.names import (
     get_display_name,
     get_food_name,
@@ -48,7 +49,7 @@ NAME_FIELDS: Final = ("grapes", "regions", "countries")
 NOUNS_BY_FIELD: Final = {"tannins": "tannin", "acidities": "acidity"}
 """The fields that are only called high or low, with the nouns in the names of their texts."""
 ADJECTIVES: Final = "text"
-"""The field whose values are adjectives of tasting notes, such as "smoky"."""
+"""The field whose values are adjectives of tasting notes, such as "smoky", or aromas."""
 
 
 def describe_request(request: Request) -> str:
@@ -97,13 +98,13 @@ def _describe_kind(request: Request) -> Iterator[str]:
 def _describe_exclusions(request: Request) -> Iterator[str]:
     """Yield what is excluded ("no Merlot"), including tastes ("not smoky")."""
     for field in LIST_FIELDS:
-        message = "fallback_without"
-        if field == ADJECTIVES:
-            message = "fallback_not"
         for value in request.values(f"without_{field}"):
             if value == OAKY:
                 yield translate("memory_no_oak")
                 continue
+            message = "fallback_without"
+            if field == ADJECTIVES and not is_aroma(value):
+                message = "fallback_not"
             name = name_value(field, value)
             yield translate(message, name=name)
     allergens = request.values("without_allergens")
@@ -161,6 +162,8 @@ def name_value(field: str, value: str) -> str:
         return get_grape_name(value, language)
     if field == "regions":
         return get_region_name(value, language)
+    if field == ADJECTIVES and is_aroma(value):
+        return get_aroma_name(value, language) or value.replace("_", " ")
     # The tables of names have other names for these fields.
     if field == "allergens":
         field = "allergen"

@@ -1,7 +1,8 @@
 """Find the aromas that tasting notes name, and name them in the language of the user.
 
 The words are in the `aromas.toml` of each language. A list of wines has its notes in one language,
-and a user who reads another is shown the names of the aromas.
+and a user who reads another is shown the names of the aromas. `wished_aromas.py` finds the same
+words in wishes.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -42,6 +43,10 @@ class AromaWords(StrictModel):
     """Words with which a denial goes on after a comma: "without oak, smoke or toast"."""
     no_aromas: str
     """Phrases that hold a word of these tables, and mean something else: "a little"."""
+    words_before: str = ""
+    """Words before an aroma that a wish asks for: "smells of"."""
+    words_after: str = ""
+    """Words after such an aroma: "violet notes". They also end compounds, such as "Honignoten"."""
     aromas: Mapping[str, str]
     """The phrases of each aroma. The first one is its name."""
     country_names: Mapping[str, Mapping[str, str]] = {}
@@ -73,6 +78,11 @@ def find_aromas(notes: str, language: str) -> tuple[str, ...]:
         found += _list_affirmed(sentence)
     distinct = dict.fromkeys(found)
     return tuple(distinct)
+
+
+def is_aroma(name: str) -> bool:
+    """Return whether the tables have an aroma with this name, such as "black_cherry"."""
+    return any(name in words.aromas for words in load_aroma_words().values())
 
 
 def get_aroma_name(aroma: str, language: str) -> str:

@@ -24,6 +24,7 @@ from agent.query_reading.prices import PRICE_FIELDS, read_price
 from agent.query_reading.tables import Dish, load_dishes
 from agent.query_reading.tokens import expand_not, get_stem, tokenize
 from agent.query_reading.unknown_words import UnknownWordsReader
+from agent.query_reading.wished_aromas import read_wished_aromas
 from agent.text import fold
 
 SCALES: Final[Mapping[str, Sequence[str]]] = {
@@ -175,7 +176,8 @@ class _MessageReader:
         self.text = expand_not(text)
         self.language = language
         self.tokens = tokenize(self.text)
-        phrases = find_phrases(self.tokens, language)
+        all_phrases = find_phrases(self.tokens, language)
+        phrases = read_wished_aromas(self.tokens, all_phrases, language)
         price = read_price(self.tokens, phrases)
         self.price = price.filters
         self.has_shared_price = price.is_shared

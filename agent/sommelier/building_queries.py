@@ -8,9 +8,11 @@ from typing import Any, Final
 
 from agent import size_limits
 from agent.documents.shop import find_shop_topics
+from agent.query_reading.aromas import is_aroma
 from agent.query_reading.prices import UNKNOWN_CURRENCY
 from agent.query_reading.request import Request, read_request
 from agent.query_reading.tables import Profile, find_profile, load_pairings
+from agent.query_reading.wished_aromas import list_search_words
 from agent.sommelier.queries import MAX_QUERY_CHARS, MAX_RESULTS, WineQuery
 from agent.sommelier.vocabulary import OAKY, Body, OfferKind, Style
 from agent.sommelier.wine import NON_VEGAN_ALLERGENS
@@ -80,7 +82,7 @@ def _stated_filters(request: Request) -> dict[str, Any]:
         del filters["currency"]
     if filters.get("offer") in USUAL_OFFERS:
         del filters["offer"]
-    words = [taste for taste in tastes if taste != OAKY]
+    words = _list_taste_words(tastes, request.language)
     if request.name:
         # Such a name is uncertain. As text, it ranks wines and excludes none.
         words.insert(0, request.name)
@@ -88,6 +90,17 @@ def _stated_filters(request: Request) -> dict[str, Any]:
     filters["text"] = text[:MAX_QUERY_CHARS]
     filters["limit"] = MAX_RESULTS
     return filters
+
+
+def _list_taste_words(tastes: Sequence[str], language: str) -> list[str]:
+    """Return the words by which tastes are found in notes. Oak has a filter of its own."""
+    words: list[str] = []
+    for taste in tastes:
+        if is_aroma(taste):
+            words += list_search_words(taste, language)
+        elif taste != OAKY:
+            words.append(taste)
+    return words
 
 
 def _add_pairing(filters: dict[str, Any], request: Request) -> set[str]:

@@ -11,6 +11,7 @@ from typing import Any, Final, Literal, NamedTuple, cast, get_args
 
 from agent.engine.run import Run
 from agent.language import stem
+from agent.query_reading.aromas import find_aromas, is_aroma
 from agent.safety.state import SafetyState
 from agent.sommelier.queries import SOFT_FILTERS, Catalogue, WineQuery, WineSearchResult
 from agent.sommelier.vocabulary import (
@@ -151,9 +152,7 @@ def _has_value(
     if OAKY in values:
         return speaks_of_oak(f" {normalize(text)} ")
     if name == "text":
-        wine_stems = _list_stems(text)
-        wanted_stems = _list_stems(" ".join(values))
-        return not wine_stems.isdisjoint(wanted_stems)
+        return _has_taste(wine, values)
     style_or_colour = {wine.style, wine.colour}  # "red" may be either
     values_of_wine: Mapping[str, set[Any]] = {
         "styles": style_or_colour,
@@ -167,6 +166,24 @@ def _has_value(
     if name not in values_of_wine:
         return False
     return not values_of_wine[name].isdisjoint(values)
+
+
+def _has_taste(wine: Wine, tastes: Sequence[str]) -> bool:
+    """Return whether a wine has one of some tastes: an aroma, or a word of its notes or name."""
+    aromas: set[str] = set()
+    words: list[str] = []
+    for taste in tastes:
+        if is_aroma(taste):
+            aromas.add(taste)
+        else:
+            words.append(taste)
+    if aromas:
+        known_aromas = find_aromas(wine.notes, wine.notes_language)
+        if not aromas.isdisjoint(known_aromas):
+            return True
+    wine_stems = _list_stems(f"{wine.notes} {wine.name}")
+    wanted_stems = _list_stems(" ".join(words))
+    return not wine_stems.isdisjoint(wanted_stems)
 
 
 def _list_stems(text: str) -> set[str]:

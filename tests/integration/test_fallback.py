@@ -10,6 +10,7 @@ from agent.fallback.answering import Fallback
 from agent.fallback.follow_ups import BUTTONS, FollowUp
 from agent.formatting import format_money
 from agent.i18n import languages, translate, translate_into, use_language
+from agent.query_reading.aromas import find_aromas
 from agent.query_reading.language_words import load_language_words
 from agent.query_reading.names import get_grape_name
 from agent.query_reading.phrases import detect_language
@@ -124,6 +125,24 @@ async def test_a_card_tells_in_the_users_language_what_the_wine_tastes_of(
     reply = await Conversation(fallback).say(question)
     assert translate_into(language, "notes_aromas", aromas=aromas) in reply.text
     assert not any(wine.notes in reply.text for wine in wines_of(reply))
+
+
+@pytest.mark.parametrize(
+    ("language", "wish", "aroma"),
+    [
+        ("en", "a red for lamb with black cherry aromas", "black cherry"),
+        ("de", "Rotwein zum Lamm mit Noten von Schwarzkirsche", "Schwarzkirsche"),
+    ],
+)
+async def test_wines_with_the_aroma_that_a_wish_names_come_first(
+    language: str, wish: str, aroma: str, fallback: Fallback
+) -> None:
+    reply = await Conversation(fallback).say(wish)
+    cards = reply.text.split("**1.")[1]
+    assert aroma in reply.text.split("**1.")[0]
+    assert cards.lower().count(aroma.lower()) >= 2
+    first_wine = wines_of(reply)[0]
+    assert "black_cherry" in find_aromas(first_wine.notes, "en")
 
 
 async def test_why_is_answered_with_what_each_wine_has_of_the_wish(

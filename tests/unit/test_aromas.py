@@ -5,9 +5,12 @@ import pytest
 from agent.i18n import languages, translate_into, use_language
 from agent.query_reading.aromas import (
     find_aromas,
+    is_aroma,
     load_aroma_words,
     split_phrases,
 )
+from agent.query_reading.request import read_request
+from agent.query_reading.tables import load_rows
 from agent.sommelier.tasting_notes import describe_taste
 from agent.sommelier.wine import Wine
 
@@ -20,6 +23,11 @@ def test_no_language_misses_an_aroma() -> None:
         assert words.aromas.keys() == WORDS["en"].aromas.keys(), code
         for names in words.country_names.values():
             assert names.keys() <= words.aromas.keys(), code
+
+
+def test_no_taste_of_a_wish_has_the_name_of_an_aroma() -> None:
+    for row in load_rows():
+        assert not any(is_aroma(taste) for taste in row.meanings.get("text", ()))
 
 
 @pytest.mark.parametrize("code", WORDS)
@@ -80,3 +88,33 @@ def _taste(notes: str, notes_language: str, language: str) -> str:
     )
     with use_language(language):
         return describe_taste(wine)
+
+
+WISHES = {
+    "a white that smells of honey and white peach": {"text": ("honey", "white_peach")},
+    "a red with notes of plum, hints of smoke,": {"text": ("plum", "smoke")},
+    "a red tasting of chocolate": {"text": ("chocolate",)},
+    "a red with violet notes, no notes of tar": {
+        "text": ("violet",),
+        "without_text": ("tar",),
+    },
+    "ein Rotwein, der nach Veilchen duftet": {"text": ("violet",)},
+    "ein Weißwein mit Honignoten": {"text": ("honey",)},
+    "un rouge aux arômes de violette et de réglisse": {"text": ("violet", "liquorice")},
+    "un rosso con sentori di viola": {"text": ("violet",)},
+    "quisiera un tinto con aromas de violeta": {"text": ("violet",)},
+    "um tinto com notas de violeta": {"text": ("violet",)},
+    "een rode wijn die naar viooltjes ruikt": {"text": ("violet",)},
+    "a wine for chocolate": {},
+}
+
+
+@pytest.mark.parametrize(("message", "tastes"), WISHES.items())
+def test_a_wish_for_an_aroma_is_understood(
+    message: str, tastes: dict[str, tuple[str, ...]]
+) -> None:
+    request = read_request(message)
+    assert {"text", "without_text"} & request.filters.keys() == tastes.keys()
+    assert request.filters.items() >= tastes.items()
+    assert bool(request.dishes) == (not tastes)
+    assert not request.unread_words
