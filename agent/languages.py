@@ -18,7 +18,16 @@ LANGUAGES_FOLDER: Final = Path(__file__).parents[1] / "languages"
 ENGLISH: Final = "en"
 """The language of the project, in which everything can be said."""
 LANGUAGE_FILE: Final = "language.toml"
-ShopTopic = Literal["hours", "address", "delivery", "contact", "staff"]
+ShopTopic = Literal[
+    "hours",
+    "address",
+    "delivery",
+    "returns",
+    "payment",
+    "services",
+    "contact",
+    "staff",
+]
 
 
 class Injections(StrictModel):

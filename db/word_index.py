@@ -7,6 +7,7 @@ import logging
 from array import array
 from collections.abc import Sequence
 from functools import lru_cache
+from math import log
 from typing import Final
 
 import bm25s
@@ -31,6 +32,9 @@ MIN_WORD_SCORE: Final = 1e-6
 
 BM25 gives 0 for a word that half of the texts contain. The text would not be found by it.
 """
+
+MIN_RARITY: Final = 0.05
+"""The rarity of a word that every text has. A question may have no other words."""
 
 
 def extract_terms(text: str) -> list[str]:
@@ -108,6 +112,25 @@ class WordIndex:
             scores = self._bm25.scores["data"]
             np.maximum(scores, MIN_WORD_SCORE, out=scores)
         self._terms = []
+
+    def measure_rarity(self, word: str) -> float:
+        """Return how rare a word is, from about 0 if all texts have it to 1 if none does."""
+        text_count = len(self._numbers)
+        if not text_count:
+            return 1
+        fewest = text_count
+        for term in extract_terms(word):
+            fewest = min(fewest, self._count_texts(term))
+        rarity = log((text_count + 1) / (fewest + 1)) / log(text_count + 1)
+        return max(rarity, MIN_RARITY)
+
+    def _count_texts(self, term: str) -> int:
+        """Return how many texts have a term."""
+        if self._bm25 is None or term not in self._bm25.vocab_dict:
+            return 0
+        index = self._bm25.vocab_dict[term]
+        begin, end = self._bm25.scores["indptr"][index : index + 2]
+        return int(end - begin)
 
     def search(self, query: str, limit: int) -> dict[int, float]:
         """Return the texts that contain words of `query`, the best first, with their scores.

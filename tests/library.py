@@ -121,6 +121,11 @@ class FakeLibrary:
         best = sorted(scored, key=lambda pair: -pair[0])
         return [chunk for score, chunk in best if score][:limit]
 
+    async def measure_rarity(self, words: Sequence[str]) -> Mapping[str, float]:
+        text = " ".join(chunk.source_text for chunk in self.chunks)
+        known = list_content_words(text)
+        return {word: 0.5 if word in known else 1.0 for word in words}
+
     async def load_shop(self) -> list[Chunk]:
         return []
 

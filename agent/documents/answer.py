@@ -32,11 +32,11 @@ from agent.documents.passages import (
     retrieve,
 )
 from agent.documents.refine import Refinement, refine_question
-from agent.documents.topics import find_topics
+from agent.documents.relevance import retrieve_relevant, say_nothing_found
 from agent.engine.contract import FEEDBACK_INTRO, OutputContract, Part
 from agent.engine.loop import AgenticResponse
 from agent.engine.run import Prompt, Run
-from agent.i18n import current_language, translate
+from agent.i18n import translate
 from agent.prompts import get_prompt, with_instructions
 from agent.text import pattern
 
@@ -93,7 +93,7 @@ async def answer_question(
     if run.models:
         chunks = await retrieve(documents, refinement.queries, run.span)
     else:
-        chunks = await _retrieve_on_topic(question, documents, run)
+        chunks = await retrieve_relevant(question, documents, run.span)
     response = None
     if run.models and chunks:
         response = await _ask_model(question, chunks, run, prompt)
@@ -126,29 +126,6 @@ async def _ask_model(
     run = with_instructions(run, prompt, not_enough=NOT_ENOUGH_PHRASE)
     contract = build_answer_contract(chunks, question)
     return await ask_cheaper_model_first(message, run, contract, chunks=chunks)
-
-
-async def _retrieve_on_topic(
-    question: str,
-    documents: DocumentStore,
-    run: Run,
-) -> list[Chunk]:
-    """Return the best chunks that are about the topics of a question.
-
-    The topics are searched for in English too.
-    """
-    topics = find_topics(question, current_language())
-    queries = topics.list_queries(question)
-    about_topics = []
-    with_names = []
-    for chunk in await retrieve(documents, queries, run.span):
-        text = chunk.source_text
-        if not topics.are_covered_by(text):
-            continue
-        about_topics.append(chunk)
-        if topics.have_proper_name_in(text):
-            with_names.append(chunk)
-    return with_names or about_topics
 
 
 def build_answer_contract(
@@ -188,7 +165,7 @@ def _compose_text(
 ) -> tuple[str, bool]:
     """Return the text, and whether the excerpts are enough (assumed True without a model)."""
     if not chunks:
-        text = f"{translate('not_enough')} {translate('no_matching_document')}"
+        text = f"{translate('not_enough')} {say_nothing_found(question)}"
         return text, False
     if outcome == "refused":
         return translate("look_up_declined"), False

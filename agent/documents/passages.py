@@ -1,6 +1,6 @@
 """Retrieve chunks of documents, and format them for models and users."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Final, Protocol, TypeVar
 
@@ -95,6 +95,9 @@ class DocumentStore(Protocol):
 
         At most 3 chunks come from one document, unless nothing else matches.
         """
+
+    async def measure_rarity(self, words: Sequence[str]) -> Mapping[str, float]:
+        """Return how rare each word is, from about 0 if all chunks have it to 1 if none does."""
 
     async def load_shop(self) -> list[Chunk]:
         """Return all chunks of the owner's document about the shop, in order."""

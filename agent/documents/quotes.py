@@ -32,6 +32,7 @@ from agent.documents.passages import (
     keep_near_best,
     retrieve,
 )
+from agent.documents.relevance import retrieve_relevant, say_nothing_found
 from agent.documents.topics import find_topics
 from agent.engine.contract import Evidence, OutputContract, Part
 from agent.engine.errors import clip_quote
@@ -316,8 +317,7 @@ async def find_quotes(
     Without models, or if they fail, return the best passages of the search. A query repeated with
     equal chunks, models and prompt is answered from `cache`. Errors from the store propagate.
     """
-    queries = _list_queries(query)
-    chunks = await retrieve(documents, queries, run.span)
+    chunks = await _retrieve(query, documents, run)
     prompt = get_prompt(run, "documents-quotes")
     key = _build_cache_key(query, chunks, run, prompt)
     if cache is not None:
@@ -333,6 +333,13 @@ async def find_quotes(
     if cache is not None and is_complete:
         cache.put(key, quotes)
     return quotes
+
+
+async def _retrieve(query: str, documents: DocumentStore, run: Run) -> list[Chunk]:
+    """Return the chunks to quote from. If no model chooses them, all must be relevant."""
+    if not run.models:
+        return await retrieve_relevant(query, documents, run.span)
+    return await retrieve(documents, _list_queries(query), run.span)
 
 
 def _list_queries(query: str) -> Sequence[str]:
@@ -388,7 +395,7 @@ def _build_quotes(
     prompt: Prompt,
 ) -> Quotes:
     """Return the model's quotes, a refusal, or else the best passages of the search."""
-    no_match = translate("no_matching_document")
+    no_match = say_nothing_found(query)
     result_fields = build_result_fields(chunks, response, prompt)
     result = Quotes(query=query, summary=no_match, **result_fields)
     if not chunks:

@@ -21,8 +21,13 @@ SHOP_DOCUMENT: Final = "shop.md"
 """The name of the owner's document about the shop."""
 CONTACT: Final = "contact"
 """The topic of how to reach the shop."""
-ONLY_OF_SHOP: Final = frozenset({"hours", "address"})
-"""The topics that no document about wine answers. "When are you open?" is not about bottles."""
+UNLIKE_WISHES: Final = frozenset({"returns", "payment", "services"})
+"""The topics that no wish for a wine has: "Do you gift-wrap?" asks for no present."""
+ONLY_OF_SHOP: Final = UNLIKE_WISHES | {"hours", "address", "delivery"}
+"""The topics that no document about wine answers. "When are you open?" is not about bottles.
+
+Contact is not one of them: "skin contact" is about wine.
+"""
 STAFF: Final = "staff"
 """The topic of questions that ask for a person: "Can I talk to someone?"."""
 ANY_ENDING: Final = "*"
@@ -79,6 +84,11 @@ def find_shop_topics(questions: Iterable[str]) -> frozenset[str]:
         topics.remove(STAFF)
         topics.add(CONTACT)
     return frozenset(topics)
+
+
+def is_for_shop(question: str) -> bool:
+    """Return whether only the shop can answer a question."""
+    return not ONLY_OF_SHOP.isdisjoint(find_shop_topics([question]))
 
 
 def find_greeting(chunks: Sequence[Chunk], language: str) -> str:

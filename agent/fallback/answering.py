@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Final, Literal
 
 from agent.documents.passages import Chunk, DocumentStore, describe_chunks
-from agent.documents.shop import asks_for_staff, find_shop_topics
+from agent.documents.shop import asks_for_staff, find_shop_topics, is_for_shop
 from agent.engine.run import NO_SPAN, Span
 from agent.fallback.asked_wines import AskedWines, find_asked_wines, write_asked_intro
 from agent.fallback.cellar import OwnBottles, find_own_bottles
@@ -101,7 +101,7 @@ class Fallback:
         if _may_name_wine(wish, person):
             asked_wines = await find_asked_wines(self._catalogue, wish, person, span)
             if asked_wines is not None:
-                return _answer_about_asked(asked_wines, request)
+                return await self._answer_about_asked(asked_wines, wish, span)
         return await self._answer_by_kind(choose_kind(wish), wish, person, span)
 
     async def _answer_by_kind(
@@ -120,6 +120,9 @@ class Fallback:
             return _answer_about_shown(explain_shown_wines(wish), wish)
         if wish.picked is not None:
             return _answer_about_picked(wish.picked, wish)
+        quoted = await self._quote_if_asked(wish, span)
+        if quoted is not None:
+            return quoted
         text = say_what_can_be_asked(wish)
         reply = text_reply(text, is_on_topic=wish.own_request.is_about_wine)
         return _answer_about_shown(reply, wish)
@@ -149,10 +152,12 @@ class Fallback:
         If there is none, but the question describes a wine, return wines that it describes.
         """
         request = wish.own_request
-        passage = await self._find_passage(request, span)
-        if passage is not None:
-            answer = _answer_about_shown(text_reply(quote_passage(passage)), wish)
-            return replace(answer, passage=passage)
+        quoted = await self._quote(wish, span)
+        if quoted is not None:
+            return quoted
+        if is_for_shop(request.text):
+            reply = text_reply(translate("only_shop_knows"))
+            return _answer_about_shown(replace(reply, lack=Lack.DOCUMENTS), wish)
         if request.describes_wine:
             return await self._answer_with_wines(
                 replace(wish, request=request), person, span
@@ -160,6 +165,33 @@ class Fallback:
         is_on_topic = request.is_about_wine
         reply = text_reply(translate("fallback_only"), is_on_topic=is_on_topic)
         return _answer_about_shown(replace(reply, lack=Lack.DOCUMENTS), wish)
+
+    async def _answer_about_asked(
+        self, asked_wines: AskedWines, wish: Wish, span: Span
+    ) -> RuleAnswer:
+        """Return the answer about the wines that a message seems to ask for by name.
+
+        If there are none, the name may be the subject of a question: "Riddling, how does it work?"
+        """
+        if not asked_wines.shown:
+            quoted = await self._quote_if_asked(wish, span)
+            if quoted is not None:
+                return quoted
+        return _answer_about_asked(asked_wines, wish.own_request)
+
+    async def _quote_if_asked(self, wish: Wish, span: Span) -> RuleAnswer | None:
+        """Return the passage that answers a message with a question mark, or None."""
+        if "?" not in wish.own_request.text:
+            return None
+        return await self._quote(wish, span)
+
+    async def _quote(self, wish: Wish, span: Span) -> RuleAnswer | None:
+        """Return the passage that answers a message, or None if there is none."""
+        passage = await self._find_passage(wish.own_request, span)
+        if passage is None:
+            return None
+        answer = _answer_about_shown(text_reply(quote_passage(passage)), wish)
+        return replace(answer, passage=passage)
 
     async def _answer_about_staff(self, request: Request) -> RuleAnswer:
         """Return how to reach the staff of the shop.

@@ -118,7 +118,8 @@ class _NameReader:
 
     def read(self) -> AskedName | None:
         """Return the name, or None if the message has no words that may be one."""
-        asks_for_stock = self._has_role("have")
+        # "¿Qué diferencia hay entre …?" has a word for "have you".
+        asks_for_stock = self._has_role("have") and not self._has_role("difference")
         if not asks_for_stock and not self._may_be_only_name():
             return None
         name_indices = self._list_name_indices()

@@ -32,6 +32,8 @@ class Grammar(StrictModel):
     label_words: WordSet = frozenset()
     """Words that say nothing about which wine is meant: "estate" is on many labels, "bottle" on
     none."""
+    asking_words: WordSet = frozenset()
+    """Words of questions that no question is about: "recognise", "need", "happen"."""
 
     @cached_property
     def or_nor_words(self) -> frozenset[str]:

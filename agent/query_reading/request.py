@@ -476,9 +476,15 @@ class _MessageReader:
         return name
 
     def _is_question(self, request: Request) -> bool:
-        """Return whether the message asks for knowledge: "What is …", without a dish or a price."""
+        """Return whether the message asks for knowledge: "What is …", without a dish or a price.
+
+        "Why …" asks for it in any case.
+        """
         if "question" not in self.roles:
             return False
+        asks_to_explain = self.roles & {"why", "difference"}
+        if asks_to_explain:
+            return True
         names_price = not PRICE_FIELDS.isdisjoint(request.filters)
         if request.dishes or names_price:
             return False

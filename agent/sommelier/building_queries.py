@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from agent import size_limits
-from agent.documents.shop import find_shop_topics
+from agent.documents.shop import UNLIKE_WISHES, find_shop_topics
 from agent.query_reading.aromas import is_aroma
 from agent.query_reading.prices import UNKNOWN_CURRENCY
 from agent.query_reading.request import Request, read_request
@@ -40,10 +40,10 @@ def is_for_documents(request: Request) -> bool:
     """Return whether a message asks for knowledge or about the shop, and not for a wine."""
     if request.is_question:
         return True
-    if request.filters:
-        return False
     shop_topics = find_shop_topics([request.text])
-    return bool(shop_topics)
+    if shop_topics & UNLIKE_WISHES:
+        return True
+    return bool(shop_topics) and not request.filters
 
 
 def build_query(

@@ -20,7 +20,7 @@ from agent.sommelier.figures import find_amounts
 from agent.sommelier.grounding import Grounds
 from agent.text import fold, pattern
 
-SHOP_QUESTIONS: Final = frozenset({"hours", "delivery", "address"})
+SHOP_QUESTIONS: Final = frozenset({"hours", "delivery", "returns", "address"})
 """The topics of questions that only a document about the shop answers."""
 WINE_FIELDS: Final = frozenset(
     """

@@ -87,7 +87,7 @@ NOT_DEPENDENT: Final = "sober"
 NUMBERS_PARAMETER: Final = "numbers"
 """The parameter of /start with which a link asks for the numbers to call."""
 INTERNATIONAL_LABEL: Final = "🌍 findahelpline.com"
-STAFF_TOPICS: Final = frozenset({"delivery", CONTACT})
+STAFF_TOPICS: Final = frozenset({"delivery", "returns", CONTACT})
 """The topics of questions after which the shop may have to do something."""
 MAX_LABEL_CHARS: Final = 40
 """A longer label hardly fits on the screen of a phone."""

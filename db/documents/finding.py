@@ -129,6 +129,12 @@ class ChunkIndex:
 
         return await asyncio.to_thread(rank)
 
+    async def measure_rarity(self, words: Iterable[str]) -> dict[str, float]:
+        """Return how rare each word is in the chunks, from about 0 to 1 if no chunk has it."""
+        async with self._updating:
+            await self._update()
+        return {word: self._by_words.measure_rarity(word) for word in words}
+
     async def _update(self) -> None:
         """Rebuild the indexes if documents have changed."""
         by_words = WordIndex()

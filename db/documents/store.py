@@ -5,7 +5,7 @@ import hashlib
 import logging
 from array import array
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from importlib import import_module
@@ -114,14 +114,23 @@ class SqlDocumentStore(SqlRepository):
                 chunks.append(chunk)
         return chunks[:limit]
 
-    async def _rank(self, queries: Sequence[str]) -> list[RankedRow]:
-        """Return the best chunks by words and by meaning, with their scores, the best first."""
+    async def measure_rarity(self, words: Sequence[str]) -> Mapping[str, float]:
+        index = await self._load_index()
+        return await index.measure_rarity(words)
+
+    async def _load_index(self) -> "ChunkIndex":
+        """Return the indexes of the chunks."""
         if self._index is None:
             # Imported in a thread, because the libraries are slow to import.
             finding = await asyncio.to_thread(import_module, "db.documents.finding")
             self._index = finding.ChunkIndex(self.sessions, self._model)
+        return self._index
+
+    async def _rank(self, queries: Sequence[str]) -> list[RankedRow]:
+        """Return the best chunks by words and by meaning, with their scores, the best first."""
+        index = await self._load_index()
         vectors = await self._embed(queries, SEARCH_SECONDS)
-        scores = await self._index.search(queries, vectors, CANDIDATES)
+        scores = await index.search(queries, vectors, CANDIDATES)
         is_found = ChunkRow.number.in_(scores)
         rows = await self._rows(_WITH_DOCUMENT.where(is_found))
         rows_by_number = {row.number: row for row in rows}

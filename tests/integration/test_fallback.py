@@ -593,6 +593,10 @@ async def test_who_asks_for_any_wine_is_shown_several_kinds(fallback: Fallback) 
         ("hoe lang blijft een open fles goed?", "How long does an open bottle keep?"),
         ("Le vin rouge doit-il être servi chaud ?", "Should red wine be served warm?"),
         ("Was bedeutet sur lie?", "Sur lie"),
+        ("Wat is malolactische gisting?", "What malolactic fermentation is"),
+        ("Warum schmeckt Rotwein zu Fisch metallisch?", "can taste metallic"),
+        ("Posso guardar vinho no frigorífico?", "in the fridge for months"),
+        ("¿Qué diferencia hay entre fino y oloroso?", "fino and oloroso"),
         ("What is a corked wine?", "Cork taint"),
         ("Come si conserva una bottiglia aperta?", "bottle"),
     ],
@@ -608,6 +612,37 @@ async def test_a_question_is_answered_by_a_quoted_passage(
     assert source.startswith("[1] ")
     assert title in source
     assert not reply.wine_ids
+
+
+@pytest.mark.parametrize(
+    ("language", "text"),
+    [
+        ("en", "Do you deliver to Lyon?"),
+        ("de", "Kann ich eine Flasche zurückgeben?"),
+        ("fr", "Faites-vous des paquets cadeaux ?"),
+        ("it", "Consegnate a Milano?"),
+        ("es", "¿Se puede pagar con tarjeta?"),
+        ("pt", "Têm cartão de cliente?"),
+        ("nl", "Hoe laat gaan jullie open?"),
+    ],
+)
+async def test_who_asks_about_the_shop_is_not_quoted_a_document_about_wine(
+    language: str, text: str, fallback: Fallback
+) -> None:
+    conversation = Conversation(fallback)
+    conversation.language = language
+    reply = await conversation.say(text)
+    assert reply.text == translate_into(language, "only_shop_knows")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["How do you make beer?", "Comment fabrique-t-on la bière ?", "Hoe maak je bier?"],
+)
+async def test_a_passage_that_mentions_a_word_in_passing_is_no_answer(
+    text: str, fallback: Fallback
+) -> None:
+    assert "\n> " not in (await Conversation(fallback).say(text)).text
 
 
 async def test_a_guest_who_wants_to_talk_to_somebody_is_not_told_to_drink_less(
