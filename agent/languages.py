@@ -147,12 +147,14 @@ class Language(StrictModel):
     places: Mapping[str, str] = {}
     """The names of each category of `agent/places/categories.toml`, separated by commas. The first
     name is used in searches, and all names are understood."""
+    country_places: Mapping[str, Mapping[str, str]] = {}
+    """The one of these names that is used in a country, by ISO 3166 code and category."""
     place_searches: Mapping[str, str] = {}
     """Ten searches for each of these categories, separated by commas, as people who speak this
     language type them. Without a model, the place is added at the end of each search. A language
     without searches uses those in English."""
     country_place_searches: Mapping[str, Mapping[str, str]] = {}
-    """The same by country (ISO 3166), for countries where people search in other words."""
+    """The same searches by country, for countries where people search in other words."""
     shop_questions: Mapping[ShopTopic, str] = {}
     """The phrases of questions about each topic of the shop, separated by commas.
 

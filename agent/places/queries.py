@@ -99,7 +99,13 @@ def load_categories() -> Mapping[str, Category]:
 
 
 def get_category_name(language: str, category: str) -> str:
-    """Return the name of a category in a language, which defaults to English."""
+    """Return the name of a category in a language and the user's country, or else in English."""
+    entry = load_languages().get(language)
+    if entry is not None:
+        country = country_of_language(language)
+        names_in_country = entry.country_places.get(country, {})
+        if category in names_in_country:
+            return names_in_country[category]
     names = _list_names_in(language, category)
     if names:
         return names[0]

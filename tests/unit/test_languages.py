@@ -108,6 +108,8 @@ def _names_of_places(language: Language) -> Iterator[tuple[str, str]]:
     for category, names in language.places.items():
         for name in names.split(","):
             yield category, name.strip()
+    for names_in_country in language.country_places.values():
+        yield from names_in_country.items()
 
 
 COMPLETE_LANGUAGES = [

@@ -1,16 +1,18 @@
 """Exactly ten distinct queries that name the place (ADR "query generator")."""
 
+from contextvars import copy_context
 from itertools import product
 
 import pytest
 
-from agent.i18n import languages, use_language
+from agent.i18n import languages, set_app_language, use_language
 from agent.places.queries import (
     build_rule_based_queries,
     clean_place_name,
     find_category,
     find_duplicates,
     find_problem,
+    get_category_name,
     load_categories,
     mentions_place,
     parse_lines,
@@ -49,6 +51,15 @@ def test_without_a_model_every_category_has_ten_queries(name: str) -> None:
             queries = build_rule_based_queries(name, place)
         assert len(queries.texts) == 10
         assert find_problem(queries.texts, place) is None
+
+
+def test_a_kind_of_place_has_the_name_of_the_country_of_the_user() -> None:
+    def name_in(app_language: str) -> str:
+        set_app_language(app_language)
+        return get_category_name("pt", "TASTING")
+
+    assert copy_context().run(name_in, "pt-pt") == "prova de vinhos"
+    assert copy_context().run(name_in, "pt-br") == "degustação de vinhos"
 
 
 def test_without_a_model_the_queries_are_in_the_language_of_the_user() -> None:
