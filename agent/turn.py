@@ -410,6 +410,8 @@ class StoredMessage:
     """The content of the message's pictures as JSON, or "" if it has none."""
     answer: str = ""
     """The typed answer as JSON, or "" if there is only a text."""
+    created_at: datetime | None = field(default=None, compare=False)
+    """The time when the message was stored, or None if it is not known."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,10 +75,14 @@ class Observation:
 
 
 def mark_answered(observation: Observation, expect: Expectation) -> Mark | None:
-    """Check that the model gave a valid answer, or refused where `off_topic` is expected."""
+    """Check that the model gave a valid answer, or what else is expected.
+
+    A refusal is right where `off_topic` is expected, and a text of help where no wine is.
+    """
     reply = observation.reply
     is_refusal = reply.outcome == "refused" and "off_topic" in expect.types
-    if reply.outcome == "answered" or is_refusal:
+    is_help = reply.outcome == "help" and expect.no_wines
+    if reply.outcome == "answered" or is_refusal or is_help:
         return PERFECT
     reason: str = reply.outcome
     if reply.error_types:

@@ -249,8 +249,8 @@ class Fallback:
         """
         exchanges = get_exchanges(messages)
         shown_ids: list[str] = []
-        for _, wine_ids in exchanges:
-            shown_ids += wine_ids
+        for exchange in exchanges:
+            shown_ids += exchange.wine_ids
         shown: Sequence[Wine] = ()
         if shown_ids:
             shown = await get_wines(self._catalogue, shown_ids, person)

@@ -5,7 +5,8 @@ It is what the last message asks for, completed with what still holds of earlier
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from datetime import datetime, timedelta
+from typing import Any, Final, NamedTuple
 
 from agent.fallback.follow_ups import (
     FollowUp,
@@ -43,8 +44,18 @@ ASPECTS_OF_WHOLE_WISH: Final = 2
 PLACE_FIELDS: Final = frozenset({"countries", "regions"})
 """The filters that say where a wine comes from."""
 
-Exchange = tuple[str, tuple[str, ...]]
-"""A message of the user, and the ids of the wines that its answer showed."""
+MAX_PAUSE: Final = timedelta(hours=6)
+"""A message that describes a wine after a longer pause begins a new wish."""
+
+
+class Exchange(NamedTuple):
+    """A message of the user, and what was shown in reply."""
+
+    text: str
+    wine_ids: tuple[str, ...] = ()
+    """The ids of the wines that the answer showed."""
+    said_at: datetime | None = None
+    """The time of the message, or None if it is not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,10 +100,10 @@ def get_exchanges(messages: Sequence[StoredMessage]) -> list[Exchange]:
     exchanges: list[Exchange] = []
     for message in messages:
         if message.role == "user":
-            exchanges.append((message.content, ()))
+            exchange = Exchange(message.content, said_at=message.created_at)
+            exchanges.append(exchange)
         elif exchanges and message.wine_ids:
-            text, _ = exchanges[-1]
-            exchanges[-1] = (text, message.wine_ids)
+            exchanges[-1] = exchanges[-1]._replace(wine_ids=message.wine_ids)
     return exchanges
 
 
@@ -107,7 +118,8 @@ def read_wish(
     max_exchanges = MAX_EARLIER_MESSAGES + 1
     last_exchanges = exchanges[-max_exchanges:]
     request_before = wish.request
-    for text, wine_ids in last_exchanges:
+    said_before: datetime | None = None
+    for text, wine_ids, said_at in last_exchanges:
         # The wines of a reply are added before the next message, which may refer to them. So those
         # of the reply to the last message are not added.
         if shown_in_reply:
@@ -116,9 +128,18 @@ def read_wish(
             # Nothing cheaper was found, for example. What was wished before it holds again.
             wish = replace(wish, request=request_before)
         request_before = wish.request
-        wish = _add_message(wish, text)
+        is_after_pause = _is_long_pause(said_before, said_at)
+        wish = _add_message(wish, text, is_after_pause=is_after_pause)
         shown_in_reply = wine_ids
+        said_before = said_at
     return wish
+
+
+def _is_long_pause(earlier: datetime | None, later: datetime | None) -> bool:
+    """Return whether more than `MAX_PAUSE` is between two messages, as far as is known."""
+    if earlier is None or later is None:
+        return False
+    return later - earlier > MAX_PAUSE
 
 
 def without_lifted_allergies(
@@ -135,8 +156,8 @@ def without_lifted_allergies(
     if not avoided:
         return wish
     stated_allergies: set[str] = set()
-    for text, _ in exchanges:
-        stated_allergies |= read_safety_state(text).own_allergies
+    for exchange in exchanges:
+        stated_allergies |= read_safety_state(exchange.text).own_allergies
     lifted_allergies = stated_allergies.difference(allergies)
     remaining = tuple(name for name in avoided if name not in lifted_allergies)
     filters = dict(wish.request.filters)
@@ -164,8 +185,8 @@ def _add_shown_wines(
     return replace(wish, listed=shown)
 
 
-def _add_message(wish: Wish, text: str) -> Wish:
-    """Return the wish after a further message."""
+def _add_message(wish: Wish, text: str, *, is_after_pause: bool) -> Wish:
+    """Return the wish after a further message, which may come after a long pause."""
     before = wish.request
     own_request = read_request(text, before.language)
     if wish.last_shown:
@@ -181,6 +202,8 @@ def _add_message(wish: Wish, text: str) -> Wish:
     states_no_wish = own_request.is_question or own_request.states_purchase
     merged = before
     if not is_about_shown and not states_no_wish:
+        if is_after_pause:
+            before = _keep_allergens(before)
         merged = merge(before, own_request)
     request = replace(
         merged,
@@ -225,22 +248,16 @@ def merge(before: Request, new: Request) -> Request:
 
     If it begins a new wish, only the avoided allergens still apply.
     """
-    begins_anew = _begins_anew(before, new)
-    earlier_filters = before.filters
-    if begins_anew:
-        avoided = _list_lasting_allergens(before)
-        earlier_filters = drop_empty({AVOIDED_ALLERGENS: avoided})
-    filters = _merge_filters(earlier_filters, new)
+    if _begins_anew(before, new):
+        before = _keep_allergens(before)
+    filters = _merge_filters(before.filters, new)
     allergies = dict.fromkeys((*before.allergies, *new.allergies))
-    dishes = new.dishes
-    is_gift = new.is_gift
-    if not begins_anew:
-        dishes = dishes or before.dishes
-        is_gift = is_gift or before.is_gift
+    dishes = new.dishes or before.dishes
+    is_gift = new.is_gift or before.is_gift
     has_shared_price = new.has_shared_price
     names_price = not PRICE_FIELDS.isdisjoint(new.filters)
-    if not begins_anew and not names_price:
-        has_shared_price = before.has_shared_price
+    if not names_price:
+        has_shared_price = has_shared_price or before.has_shared_price
     if is_gift:
         filters = with_gift_price(filters)
     return replace(
@@ -250,6 +267,16 @@ def merge(before: Request, new: Request) -> Request:
         allergies=tuple(allergies),
         is_gift=is_gift,
         has_shared_price=has_shared_price,
+    )
+
+
+def _keep_allergens(before: Request) -> Request:
+    """Return what holds of a wish after it ended: the avoided allergens."""
+    avoided = _list_lasting_allergens(before)
+    return Request(
+        language=before.language,
+        filters=drop_empty({AVOIDED_ALLERGENS: avoided}),
+        allergies=before.allergies,
     )
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Final, Protocol
 
 from agent.documents.passages import SEARCH_DOCUMENTS
@@ -505,7 +506,8 @@ class Sommelier:
         return reply
 
     async def _answer_by_rules(self, inquiry: Inquiry, run: Run) -> RuleAnswer:
-        message = StoredMessage("user", inquiry.message)
+        now = datetime.now(UTC)
+        message = StoredMessage("user", inquiry.message, created_at=now)
         messages = [*inquiry.history, message]
         return await self._fallback.answer(
             messages, person=get_person(run), span=run.span

@@ -2,6 +2,8 @@
 
 import re
 from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -439,6 +441,29 @@ async def test_what_only_some_of_the_wines_have_is_named(fallback: Fallback) -> 
     assert 0 < len(some) < len(reply.wines)
     assert "What doesn't fit: Chile." in reply.text
     assert reply.text.count("But not: Furmint") == len(reply.wines) - len(some)
+
+
+async def test_a_wish_ends_with_a_long_pause(fallback: Fallback) -> None:
+    conversation = Conversation(fallback)
+    first = wines_of(await conversation.say("a red for lamb up to 25 euros"))
+    now = datetime.now(UTC)
+    yesterday = now - timedelta(days=1)
+    earlier = [
+        replace(message, created_at=yesterday) for message in conversation.messages
+    ]
+
+    async def answer_today(text: str) -> Reply:
+        message = StoredMessage("user", text, created_at=now)
+        with use_language("en"):
+            answer = await fallback.answer([*earlier, message])
+        return answer.reply
+
+    salmon = await answer_today("something for salmon")
+    assert salmon.text.startswith("*Salmon*")
+    cheaper = await answer_today("Cheaper")
+    assert cheaper.text.startswith("*Red wine · lamb ·")
+    least = min(wine.price or 0 for wine in first)
+    assert all((wine.price or 0) < least for wine in wines_of(cheaper))
 
 
 async def test_words_compare_with_the_wines_shown(fallback: Fallback) -> None:
