@@ -8,7 +8,7 @@ from agent.language import common_words
 from agent.numerals import YEARS, find_number_words
 from agent.query_reading.phrases import find_phrases
 from agent.query_reading.prices import read_price
-from agent.query_reading.tokens import tokenize
+from agent.query_reading.tokens import Token, tokenize
 from agent.text import fold
 
 NAME_FIELDS: Final = frozenset({"grapes", "regions"})
@@ -90,10 +90,10 @@ class _PurchaseReader:
                 names.append(candidate)
         if len(names) != 1:
             return ""
-        indices = names[0]
-        first_token = self._tokens[indices[0]]
-        last_token = self._tokens[indices[-1]]
-        return self._text[first_token.start : last_token.end]
+        tokens = [self._tokens[index] for index in names[0]]
+        if len(tokens) > 1 and _is_small_letter(tokens[-1]):
+            tokens.pop()  # "a" introduces the price in "Barolo a 45 euros"
+        return self._text[tokens[0].start : tokens[-1].end]
 
     def _list_candidates(self) -> list[list[int]]:
         """Return the indices of each run of words that may be a name."""
@@ -132,3 +132,8 @@ class _PurchaseReader:
                 return True
         tokens = [self._tokens[index] for index in indices]
         return any(token.is_capitalised for token in tokens)
+
+
+def _is_small_letter(token: Token) -> bool:
+    """Return whether a word is a single letter that is no capital."""
+    return len(token.written) == 1 and token.written.islower()

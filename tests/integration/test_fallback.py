@@ -930,6 +930,7 @@ async def test_a_taste_that_is_stated_does_not_keep_the_dish_before(
             "yesterday we bought a dozen Chablis 2021 at the supermarket",
             "12 Chablis 2021",
         ),
+        ("he comprado 6 botellas de Barolo 2016 a 45 euros", "6 Barolo 2016"),
         ("habe 2 Flaschen Château de la Tour gekauft", "2 Château de la Tour"),
         ("on a acheté une bouteille de Saint-Émilion 2016", "1 Saint-Émilion 2016"),
         ("ik heb drie flessen chianti gekocht", "3 chianti"),
