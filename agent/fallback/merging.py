@@ -16,7 +16,11 @@ from agent.fallback.follow_ups import (
 )
 from agent.fallback.picking import get_wine_at, pick_shown_wine
 from agent.fallback.wording import is_vegan
-from agent.query_reading.prices import PRICE_FIELDS, with_gift_price
+from agent.query_reading.prices import (
+    MODERATE_PRICE,
+    PRICE_FIELDS,
+    with_gift_price,
+)
 from agent.query_reading.request import Request, drop_empty, read_request
 from agent.safety.concerns import read_safety_state
 from agent.sommelier.wine import Wine
@@ -197,6 +201,7 @@ def _add_message(wish: Wish, text: str, *, is_after_pause: bool) -> Wish:
         comparisons = get_comparisons(own_request)
         if comparisons:
             return _add_follow_ups(wish, own_request, comparisons)
+    own_request = _with_moderate_price(own_request)
     # A question, one about a wine shown, and the report of a purchase leave the wish as it was.
     is_about_shown = pick_shown_wine(own_request, wish.listed) is not None
     states_no_wish = own_request.is_question or own_request.states_purchase
@@ -212,6 +217,20 @@ def _add_message(wish: Wish, text: str, *, is_after_pause: bool) -> Wish:
         is_question=own_request.is_question,
     )
     return replace(wish, request=request, own_request=own_request, follow_ups=())
+
+
+def _with_moderate_price(request: Request) -> Request:
+    """Return a request for something cheaper, compared with no wine, with a price limit.
+
+    In German, "günstiger Rotwein" is an inexpensive red or a cheaper one.
+    """
+    if FollowUp.CHEAPER not in request.comparisons or not request.describes_wine:
+        return request
+    names_price = not PRICE_FIELDS.isdisjoint(request.filters)
+    if names_price or request.is_question:
+        return request
+    filters = {**request.filters, "max_price": MODERATE_PRICE}
+    return replace(request, filters=filters)
 
 
 def _add_follow_ups(

@@ -25,6 +25,8 @@ MIN_GIFT_CURRENCY: Final = "EUR"
 """The currency of `MIN_GIFT_PRICE`, the lowest price of a gift for which no price is named."""
 BOTTLES_FOR_EACH: Final = 0.5
 """The bottles that a guest is reckoned to drink, if a price is for all bottles together."""
+MODERATE_PRICE: Final = 12
+"""The limit of "cheaper" if no wine was shown that it could be compared with."""
 LIMIT_ROLES: Final = ("max", "below", "min", "about", "between")
 RANGE: Final = pattern(
     "(?:G_?)?[LBT]?_{0,2}C?N_?C?[^CNV]?[JT][^CN]?C?N(?:_?C)?(?:_?G)?"

@@ -21,7 +21,7 @@ from agent.query_reading.names import get_display_name
 from agent.query_reading.own_bottles import OwnBottlesReader
 from agent.query_reading.phrases import Phrase, detect_language, find_phrases
 from agent.query_reading.prices import PRICE_FIELDS, read_price
-from agent.query_reading.tables import Dish, load_dishes
+from agent.query_reading.tables import Dish, load_dish_names, load_dishes
 from agent.query_reading.tokens import expand_not, get_stem, tokenize
 from agent.query_reading.unknown_words import UnknownWordsReader
 from agent.query_reading.wished_aromas import read_wished_aromas
@@ -375,7 +375,8 @@ class _MessageReader:
     def _get_dish_name(self, phrase: Phrase) -> str:
         """Return the name of a dish as the message writes it, without an article before it.
 
-        For an inflected adjective, return the name that the table of dishes has for its row.
+        A noun gets its capital letter. For an inflected adjective, return the name that the table
+        of dishes has for its row.
         """
         link_words = load_grammar().link_words
         start = phrase.start
@@ -384,12 +385,20 @@ class _MessageReader:
             start += 1
         first = self.tokens[start]
         last = self.tokens[phrase.end - 1]
-        # In "zu thailändischem Essen", an inflected adjective says what is eaten.
+        written = self.text[first.start : last.end]
         nouns_have_capitals = load_languages()[self.language].capitalises_nouns
-        if nouns_have_capitals and not first.is_capitalised:
-            row_numbers = phrase.values("dish")
-            return get_display_name("dish", row_numbers, self.language)
-        return self.text[first.start : last.end]
+        if first.is_capitalised or not nouns_have_capitals:
+            return written
+        stems = tuple(token.stem for token in self.tokens[phrase.start : phrase.end])
+        name = load_dish_names(self.language).get(stems, "")
+        if name and name[0].isupper():
+            return name
+        is_of_another_language = not name and not phrase.is_compound
+        if is_of_another_language:
+            return written[0].upper() + written[1:]
+        # In "zu thailändischem Essen", an inflected adjective says what is eaten.
+        row_numbers = phrase.values("dish")
+        return get_display_name("dish", row_numbers, self.language)
 
     def _list_avoided_allergens(self) -> list[str]:
         """Return the allergens to avoid: those of an allergy, and those that are excluded."""

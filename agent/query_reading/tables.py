@@ -65,6 +65,16 @@ def load_dishes() -> tuple[Dish, ...]:
     return tuple(dishes)
 
 
+@cache
+def load_dish_names(language: str) -> Mapping[PhraseKey, str]:
+    """Return the phrases of a language for dishes as its table writes them, by key."""
+    names: dict[PhraseKey, str] = {}
+    for row in _dish_rows():
+        for phrase in row.phrases.get(language, ()):
+            names.setdefault(_make_key(phrase), phrase)
+    return names
+
+
 def load_pairings() -> Mapping[str, Mapping[str, Sequence[str]]]:
     """Return the filters of each pairing by its name. The best values of a filter come first."""
     return _load_table("pairings")

@@ -16,6 +16,7 @@ from agent.query_reading.aromas import find_aromas
 from agent.query_reading.language_words import load_language_words
 from agent.query_reading.names import get_grape_name
 from agent.query_reading.phrases import detect_language
+from agent.query_reading.prices import MODERATE_PRICE
 from agent.safety.state import Concern, SafetyState
 from agent.sommelier.cards import translate_country
 from agent.sommelier.serving import drinking_years
@@ -260,6 +261,16 @@ async def test_who_wants_it_cheaper_before_any_wine_is_told_so(
     reply = await Conversation(fallback).say(RUDE["en"])
     none_shown = translate_into("en", "fallback_none_shown")
     assert reply.text.startswith(none_shown)
+
+
+async def test_a_cheaper_wine_than_none_that_was_shown_has_a_moderate_price(
+    fallback: Fallback,
+) -> None:
+    reply = await Conversation(fallback).say("Günstiger Rotwein")
+    assert reply.wines
+    for wine in wines_of(reply):
+        assert wine.style == Style.RED
+        assert (wine.price or 0) <= MODERATE_PRICE
 
 
 NO_WISHES = {

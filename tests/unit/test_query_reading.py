@@ -346,6 +346,20 @@ def test_a_number_of_things_is_no_price_and_no_unknown_word(
     assert request.dishes
 
 
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("was passt zu labskaus?", "Labskaus"),
+        ("was passt zu handkäs?", "Handkäs"),
+        ("was passt zu raclette?", "Raclette"),
+        ("zu thailändischem Essen", "scharfe asiatische Küche"),
+    ],
+)
+def test_a_german_dish_without_its_capital_keeps_its_name(text: str, name: str) -> None:
+    request = read_request(text, "de")
+    assert list(request.dishes) == [name]
+
+
 def test_a_taste_without_oak_does_not_turn_round_another_negation() -> None:
     request = read_request("ein Roter, nicht rauchig, ohne Barrique", "de")
     assert request.values("text") == ()
