@@ -19,6 +19,7 @@ from agent.query_reading.tables import (
     Meanings,
     PhraseKey,
     Values,
+    load_country_lexicon,
     load_lexicon,
 )
 from agent.query_reading.tokens import Token, tokenize
@@ -128,9 +129,18 @@ def phrases_in(phrases: Sequence[Phrase], clause: range) -> Sequence[Phrase]:
     return phrases[first:end]
 
 
-def find_phrases(tokens: Sequence[Token], language: str) -> list[Phrase]:
-    """Return the known phrases of a message from left to right, without overlaps."""
+def find_phrases(
+    tokens: Sequence[Token],
+    language: str,
+    country: str = "",
+) -> list[Phrase]:
+    """Return the known phrases of a message from left to right, without overlaps.
+
+    `country` is that of the user, in which some phrases mean something else.
+    """
     known = _load_known_phrases(language)
+    if (language, country) in load_country_lexicon():
+        known = _load_phrases_known_in(language, country)
     phrases: list[Phrase] = []
     has_compounds = load_languages()[language].has_compounds
     for start, key in _match_phrases(tokens, known):
@@ -263,7 +273,10 @@ def _find_longest_key(stems: PhraseKey, known: Container[PhraseKey]) -> PhraseKe
 def _load_longest_phrases() -> Mapping[str, int]:
     """Return the length in words of the longest phrase that begins with each stem."""
     longest: dict[str, int] = {}
-    for key in load_lexicon():
+    keys = list(load_lexicon())
+    for meanings_in_country in load_country_lexicon().values():
+        keys += meanings_in_country
+    for key in keys:
         first_stem = key[0]
         known_length = longest.get(first_stem, 0)
         longest[first_stem] = max(len(key), known_length)
@@ -286,6 +299,16 @@ def _load_known_phrases(language: str) -> Mapping[PhraseKey, Meanings]:
         if meanings:
             known[key] = meanings
     return known
+
+
+@cache
+def _load_phrases_known_in(
+    language: str,
+    country: str,
+) -> Mapping[PhraseKey, Meanings]:
+    """Return the phrases that are understood in a language as a country speaks it."""
+    meanings_in_country = load_country_lexicon()[language, country]
+    return {**_load_known_phrases(language), **meanings_in_country}
 
 
 def _find_compound_meanings(word: str) -> Meanings:

@@ -7,6 +7,7 @@ from operator import attrgetter
 from typing import Any, Final
 
 from agent import size_limits
+from agent.i18n import country_of_language
 from agent.languages import load_languages
 from agent.numerals import find_number_words
 from agent.query_reading.allergies import AllergyReader
@@ -153,7 +154,9 @@ def read_request(text: str, default_language: str = "en") -> Request:
     The language of the message is the default, unless it is clearly another.
     """
     message = text[: size_limits.MESSAGE_CHARS]
-    return _read_request(message, default_language)
+    language = detect_language(message, default_language)
+    country = country_of_language(language)
+    return _read_request(message, language, country)
 
 
 def is_clear_request(text: str, default_language: str = "en") -> bool:
@@ -163,20 +166,19 @@ def is_clear_request(text: str, default_language: str = "en") -> bool:
 
 
 @lru_cache(CACHED_REQUESTS)
-def _read_request(text: str, default_language: str) -> Request:
-    language = detect_language(text, default_language)
-    reader = _MessageReader(text, language)
+def _read_request(text: str, language: str, country: str) -> Request:
+    reader = _MessageReader(text, language, country)
     return replace(reader.read(), text=text)
 
 
 class _MessageReader:
     """Reads a message by its phrases. The field "role" says what a phrase does in a sentence."""
 
-    def __init__(self, text: str, language: str) -> None:
+    def __init__(self, text: str, language: str, country: str) -> None:
         self.text = expand_not(text)
         self.language = language
         self.tokens = tokenize(self.text)
-        all_phrases = find_phrases(self.tokens, language)
+        all_phrases = find_phrases(self.tokens, language, country)
         phrases = read_wished_aromas(self.tokens, all_phrases, language)
         price = read_price(self.tokens, phrases)
         self.price = price.filters

@@ -133,6 +133,21 @@ def load_lexicon() -> Mapping[PhraseKey, Mapping[str, Meanings]]:
     return lexicon
 
 
+@cache
+def load_country_lexicon() -> Mapping[tuple[str, str], Mapping[PhraseKey, Meanings]]:
+    """Return the meanings that phrases have in one country only, by language and country."""
+    rows = _load_table("words")
+    lexicon: dict[tuple[str, str], dict[PhraseKey, Meanings]] = {}
+    for language, words in load_language_words().items():
+        for country, phrases_by_row in words.country_words.items():
+            meanings_by_key = lexicon.setdefault((language, country), {})
+            for name, phrases in phrases_by_row.items():
+                meanings = _read_meanings(rows[name])
+                for phrase in _split_phrases(phrases):
+                    meanings_by_key[_make_key(phrase)] = meanings
+    return lexicon
+
+
 def _add_meanings(meanings: dict[str, Values], new: Meanings) -> None:
     """Add the meanings of another row to a phrase.
 
@@ -167,12 +182,18 @@ def _word_rows() -> Iterator[TableRow]:
     for table in ("words", "places"):
         phrases_by_language = _load_phrases(table)
         for name, row in _load_table(table).items():
-            meanings: dict[str, Values] = {}
-            for field, values in row.items():
-                if field != ANY_LANGUAGE:
-                    meanings[field] = tuple(values)
+            meanings = _read_meanings(row)
             phrases = _list_phrases_of(name, row, phrases_by_language)
             yield TableRow(meanings, phrases)
+
+
+def _read_meanings(row: Mapping[str, Any]) -> Meanings:
+    """Return the meanings of a row of words or places."""
+    meanings: dict[str, Values] = {}
+    for field, values in row.items():
+        if field != ANY_LANGUAGE:
+            meanings[field] = tuple(values)
+    return meanings
 
 
 def _grape_rows() -> Iterator[TableRow]:

@@ -1,12 +1,14 @@
 """Requests that are read from messages, and their merging with earlier ones."""
 
 import string
+from contextvars import copy_context
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.fallback.merging import merge
+from agent.i18n import set_app_language
 from agent.query_reading.asked_names import read_asked_name
 from agent.query_reading.names import get_food_name
 from agent.query_reading.phrases import detect_language
@@ -57,6 +59,19 @@ def test_a_negated_wish_excludes(text: str) -> None:
     request = read_request(text)
     assert request.values("without_grapes") == ("Merlot",)
     assert not request.values("grapes")
+
+
+def test_a_word_means_what_it_means_in_the_country_of_the_user() -> None:
+    def read_in(app_language: str) -> WineQuery:
+        set_app_language(app_language)
+        return parse_query("quero um tinto suave", "pt")
+
+    in_portugal = copy_context().run(read_in, "pt-pt")
+    in_brazil = copy_context().run(read_in, "pt-br")
+    assert in_portugal.tannins
+    assert not in_portugal.sweetness
+    assert set(in_brazil.sweetness) == {Sweetness.MEDIUM, Sweetness.SWEET}
+    assert not in_brazil.tannins
 
 
 @pytest.mark.parametrize("text", ["un vin à 20 euros", "una bottiglia a 20 euro"])
