@@ -41,12 +41,12 @@ class _Term(StrictModel):
 
 
 class _Cheap(StrictModel):
-    """The limits for wines below a price: the latest years in which one is ready, and is old.
+    """The limits for wines up to a price: the latest years in which one is ready, and is old.
 
     The years count from the vintage.
     """
 
-    euros_below: float
+    euros_up_to: float
     years: ByStyle
 
 
@@ -196,12 +196,23 @@ def _adjust_to_price(
     """
     if euros is None:
         return years
+    years = _shorten_if_cheap(years, style, euros)
+    return _lengthen_if_dear(years, style, euros)
+
+
+def _shorten_if_cheap(years: Range, style: Style, euros: float) -> Range:
+    """Return the years within the limits of the lowest price that is not exceeded."""
     first, last = years
-    # The file lists the lowest limit of the cheap first, and the highest limit of the dear.
     for cheap in _serving().cheap:
-        if euros < cheap.euros_below and style in cheap.years:
+        if euros <= cheap.euros_up_to and style in cheap.years:
             longest_wait, most_years = cheap.years[style]
             return (min(first, longest_wait), min(last, most_years))
+    return years
+
+
+def _lengthen_if_dear(years: Range, style: Style, euros: float) -> Range:
+    """Return the years within the limits of the highest price that is reached."""
+    first, last = years
     for dear in _serving().dear:
         if euros >= dear.euros_from and style in dear.years:
             shortest_wait, fewest_years = dear.years[style]

@@ -20,14 +20,14 @@ ARTICLES = Path(__file__).parents[2] / "db" / "starter" / "documents"
 
 
 def wine(
-    name: str, style: str = "red", price: float | None = 30, **fields: object
+    name: str, style: str = "red", price: float | None = None, **fields: object
 ) -> Wine:
     facts = {"id": "x", "producer": "", "country": "", "vintage": 2000} | fields
     return Wine.model_validate(facts | {"name": name, "style": style, "price": price})
 
 
 def ages(
-    name: str, style: str = "red", price: float | None = 30, **fields: object
+    name: str, style: str = "red", price: float | None = None, **fields: object
 ) -> tuple[int, int]:
     years = drinking_years(wine(name, style, price, **fields))
     assert years is not None
@@ -63,6 +63,16 @@ def ages(
             "the price",
             ages("Cabernet", grapes=("Cabernet Sauvignon",)),
             ages("Cabernet", price=7),
+        ),
+        (
+            "a modest price in a famous place",
+            ages("Saint-Estèphe", price=60),
+            ages("Saint-Estèphe", price=25),
+        ),
+        (
+            "a price at the limit",
+            ages("Furmint", "white", price=14, region="Tokaj"),
+            ages("Furmint", "white", price=13, region="Tokaj"),
         ),
     ],
 )
