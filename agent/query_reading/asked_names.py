@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from agent import size_limits
+from agent.i18n import country_of_language
 from agent.language import all_common_words
 from agent.languages import load_languages
 from agent.query_reading.language_words import load_grammar
@@ -96,7 +97,8 @@ class _NameReader:
         self._language = language
         self._capitalises_nouns = load_languages()[language].capitalises_nouns
         self._tokens = tokenize(text)
-        self._phrases = find_phrases(self._tokens, language)
+        country = country_of_language(language)
+        self._phrases = find_phrases(self._tokens, language, country)
 
     def describes_wish(self) -> bool:
         """Return whether the message has a price, an order, or what a wine is to suit."""

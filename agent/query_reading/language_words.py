@@ -79,8 +79,8 @@ class LanguageWords(StrictModel):
     """
     grammar: Grammar = Grammar()
     country_words: Mapping[str, Mapping[str, str]] = {}
-    """Phrases for rows of `words` that mean this in one country only, by its ISO 3166 code: a
-    "vinho suave" is sweet in Brazil."""
+    """Phrases for rows of `words` and `places` that mean this in one country only, by its ISO 3166
+    code: a "vinho suave" is sweet in Brazil."""
     country_names: Mapping[str, Mapping[str, str]] = {}
     """Other names in a country, by its ISO 3166 code and the name that is usual elsewhere."""
 

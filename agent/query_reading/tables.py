@@ -136,7 +136,7 @@ def load_lexicon() -> Mapping[PhraseKey, Mapping[str, Meanings]]:
 @cache
 def load_country_lexicon() -> Mapping[tuple[str, str], Mapping[PhraseKey, Meanings]]:
     """Return the meanings that phrases have in one country only, by language and country."""
-    rows = _load_table("words")
+    rows = {**_load_table("words"), **_load_table("places")}
     lexicon: dict[tuple[str, str], dict[PhraseKey, Meanings]] = {}
     for language, words in load_language_words().items():
         for country, phrases_by_row in words.country_words.items():
