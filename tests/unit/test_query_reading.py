@@ -479,6 +479,17 @@ def test_another_offer_than_a_bottle_is_read(
     assert read_request(text, language).filters["offer"] == offer
 
 
+def test_an_appellation_in_small_letters_is_read_beside_a_dish() -> None:
+    request = read_request("un coteaux du layon pour le foie gras", "fr")
+    assert request.values("regions") == ("Coteaux du Layon",)
+    assert request.dishes
+
+
+def test_one_of_the_three_is_no_price() -> None:
+    request = read_request("lequel des trois est le plus léger ?", "fr")
+    assert "min_price" not in request.filters
+
+
 @pytest.mark.parametrize(
     ("text", "language"),
     [
