@@ -496,8 +496,9 @@ class _MessageReader:
         asks_to_explain = self.roles & {"why", "difference"}
         if asks_to_explain:
             return True
+        # "What is your cheapest red?" asks for a wine as well.
         names_price = not PRICE_FIELDS.isdisjoint(request.filters)
-        if request.dishes or names_price:
+        if request.dishes or names_price or "order" in request.filters:
             return False
         is_wish_for_wine = "wish" in self.roles and request.inclusions
         return not is_wish_for_wine
