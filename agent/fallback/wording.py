@@ -70,7 +70,8 @@ def describe_filters(request: Request) -> str:
         parts.append(gift)
     parts.append(_describe_price(request))
     if "max_abv" in filters:
-        parts.append(f"≤ {format_number(filters['max_abv'])} % vol")
+        strength = f"{format_number(filters['max_abv'])} % vol"
+        parts.append(translate("fallback_up_to", price=strength))
     parts.append(request.name)
     if "order" in filters:
         parts.append(translate(f"fallback_{filters['order']}"))
