@@ -11,6 +11,7 @@ from agent.fallback.wording import (
     describe_wine,
     find_suitable_foods,
     get_price_currency,
+    is_alcohol_free_sparkling,
     name_foods,
 )
 from agent.i18n import translate
@@ -221,9 +222,14 @@ def _list_met_values(
     """Return the values of a filter that a wine meets."""
     met: list[str] = []
     for value in values:
-        if matches(wine, {field: (value,)}):
+        if matches(wine, {field: (value,)}) or _is_met_without_alcohol(wine, value):
             met.append(value)
     return tuple(met)
+
+
+def _is_met_without_alcohol(wine: Wine, value: str) -> bool:
+    """Return whether sparkling wine is wished, and a wine is sparkling without alcohol."""
+    return value == Style.SPARKLING and is_alcohol_free_sparkling(wine)
 
 
 def _join_parts(parts: Sequence[str]) -> str:

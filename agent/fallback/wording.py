@@ -338,11 +338,17 @@ def describe_wine(wine: Wine, dishes: Mapping[str, Dish]) -> str:
 
 def _name_style(wine: Wine) -> str:
     """Return the name of the style of a wine."""
-    is_alcohol_free = wine.style == Style.ALCOHOL_FREE
-    words = split_words(wine.source_text)
-    if is_alcohol_free and not SPARKLING_WORDS.isdisjoint(words):
+    if is_alcohol_free_sparkling(wine):
         return translate("fallback_alcohol_free_sparkling")
     return name_value("styles", str(wine.style))
+
+
+def is_alcohol_free_sparkling(wine: Wine) -> bool:
+    """Return whether a wine is sparkling and has no alcohol. Its style is alcohol-free."""
+    if wine.style != Style.ALCOHOL_FREE:
+        return False
+    words = split_words(wine.source_text)
+    return not SPARKLING_WORDS.isdisjoint(words)
 
 
 def name_foods(foods: Sequence[str]) -> str:

@@ -889,6 +889,15 @@ async def test_a_name_that_no_wine_has_is_told_with_the_closest_names(
     assert [wine.producer for wine in wines_of(other_vintage)] == ["Opus One"]
 
 
+async def test_sparkling_wine_without_alcohol_is_what_who_wants_bubbles_asked_for(
+    fallback: Fallback,
+) -> None:
+    reply = await Conversation(fallback, PREGNANT).say("something sparkling")
+    first_card = reply.text.split("**2.")[0]
+    assert "lcohol-free sparkling" in first_card
+    assert "But not" not in first_card
+
+
 @pytest.mark.parametrize("concern", ["driving", "medication"])
 async def test_drinks_without_alcohol_come_first_for_who_should_not_drink(
     fallback: Fallback, concern: Concern
