@@ -31,6 +31,35 @@ REQUESTS = {
 
 
 @pytest.mark.parametrize(
+    ("text", "foods"),
+    [
+        ("a wine for goat", ("lamb",)),
+        ("a wine for goat cheese", ("goat_cheese",)),
+        ("ein Wein zu Ziege", ("lamb",)),
+        ("ein Wein zu Käse von der Ziege", ("goat_cheese",)),
+        ("un vin pour du chèvre", ("goat_cheese",)),
+        ("een wijn bij geit", ("lamb",)),
+        ("a wine for pecan pie", ("creamy_dessert", "nuts")),
+        ("un vino para turrón", ("creamy_dessert", "nuts")),
+        ("vinho para bolo de nozes", ("creamy_dessert", "nuts")),
+        ("a wine for gyros", ("barbecue", "pork")),
+        ("a wine for shish taouk", ("barbecue", "poultry")),
+    ],
+)
+def test_meat_is_no_cheese_and_a_sweet_bake_no_snack(
+    text: str, foods: tuple[str, ...]
+) -> None:
+    (dish,) = read_request(text).dishes.values()
+    assert dish.foods == foods
+
+
+def test_friulano_is_a_grape_and_no_place() -> None:
+    request = read_request("a Friulano please")
+    assert request.values("grapes") == ("Friulano",)
+    assert not request.values("regions")
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "a red for lamb without egg",
