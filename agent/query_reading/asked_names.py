@@ -118,10 +118,18 @@ class _NameReader:
     def _has_role(self, *roles: str) -> bool:
         return any(phrase.has_role(*roles) for phrase in self._phrases)
 
+    def _asks_to_explain(self) -> bool:
+        """Return whether the message asks for a difference or a reason.
+
+        "¿Qué diferencia hay entre …?" has a word for "have you". "Why do you not have Chablis?"
+        asks for stock all the same.
+        """
+        asks_why = self._has_role("why") and not self._has_role("not")
+        return asks_why or self._has_role("difference")
+
     def read(self) -> AskedName | None:
         """Return the name, or None if the message has no words that may be one."""
-        # "¿Qué diferencia hay entre …?" has a word for "have you".
-        asks_for_stock = self._has_role("have") and not self._has_role("difference")
+        asks_for_stock = self._has_role("have") and not self._asks_to_explain()
         if not asks_for_stock and not self._may_be_only_name():
             return None
         name_indices = self._list_name_indices()

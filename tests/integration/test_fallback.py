@@ -633,6 +633,7 @@ async def test_who_asks_for_any_wine_is_shown_several_kinds(fallback: Fallback) 
         ("Warum schmeckt Rotwein zu Fisch metallisch?", "can taste metallic"),
         ("Posso guardar vinho no frigorífico?", "in the fridge for months"),
         ("¿Qué diferencia hay entre fino y oloroso?", "fino and oloroso"),
+        ("¿Por qué el champán tiene burbujas?", "Crémant and Champagne compared"),
         ("What is a corked wine?", "Cork taint"),
         ("Come si conserva una bottiglia aperta?", "bottle"),
     ],
