@@ -33,6 +33,8 @@ STILL_STYLES: Final = (
     Style.SWEET,
 )
 """The styles of wines with a vintage, as a rule. Many sparkling and fortified ones have none."""
+NAME_FIELDS: Final = ("regions", "grapes")
+"""The fields of a request that may name a kind of wine."""
 _WORD: Final = pattern(r"\w+")
 
 
@@ -170,7 +172,7 @@ async def _find_usual_body(
 
 def _name_kind(kind: WineKind, request: Request) -> str:
     """Return the name of a kind, with its style if the message names another than usual."""
-    name = capitalise(_find_written_name(request.text, kind))
+    name = capitalise(_find_written_name(request, kind))
     style = _get_style(request)
     usual_kind = find_kind([kind.name], None)
     if style is None or kind == usual_kind:
@@ -178,11 +180,12 @@ def _name_kind(kind: WineKind, request: Request) -> str:
     return f"{name} ({name_value('styles', style)})"
 
 
-def _find_written_name(text: str, kind: WineKind) -> str:
-    """Return the name of a kind as the message writes it, or else as the table does.
+def _find_written_name(request: Request, kind: WineKind) -> str:
+    """Return the name of a kind as the message writes it, or else as the tables do.
 
     Words with a capital after it belong to it: "Rioja Gran Reserva".
     """
+    text = request.text
     words = list(_WORD.finditer(text))
     length = len(kind.name.split())
     for index in range(len(words) - length + 1):
@@ -195,4 +198,8 @@ def _find_written_name(text: str, kind: WineKind) -> str:
                 break
             end = word.end()
         return text[start:end]
+    for field in NAME_FIELDS:
+        for value in request.values(field):
+            if normalize(value) == kind.name:
+                return name_value(field, value)
     return kind.name.title()

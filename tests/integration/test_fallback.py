@@ -386,6 +386,7 @@ async def test_cheaper_than_the_second_compares_with_the_second(
         ("de", "Wie warm trinkt man Spätburgunder?", "Trinktemperatur 12 bis 14"),
         ("fr", "À quelle température servir un Barolo ?", "entre 16 et 18 °C"),
         ("es", "¿Cuánto tiempo guardo un Rioja Reserva?", "Rioja Reserva: se sirve"),
+        ("es", "tengo un ribera 2015, lo abro ya?", "Ribera del Duero: se sirve"),
         ("it", "A che temperatura si serve il Soave?", "Soave: si serve"),
         ("nl", "Op welke temperatuur drink je Beaujolais?", "12 tot 14 °C"),
         ("pt", "Quanto tempo posso guardar um Dão?", "entre 2 e 11 anos"),
