@@ -390,6 +390,20 @@ def test_a_number_of_things_is_no_price_and_no_unknown_word(
     assert request.dishes
 
 
+@pytest.mark.parametrize("ending", ["", "e", "en", "er", "es"])
+@pytest.mark.parametrize(
+    "adjective",
+    ["halbtrocken", "feinherb", "vollmundig", "samtig", "fruchtig", "würzig", "blumig"],
+)
+def test_a_german_adjective_is_read_with_every_ending(
+    adjective: str, ending: str
+) -> None:
+    wish = read_request(f"Rotwein, {adjective}", "de")
+    inflected = read_request(f"Rotwein, {adjective}{ending}", "de")
+    assert len(wish.filters) == 2
+    assert inflected.filters == wish.filters
+
+
 @pytest.mark.parametrize(
     ("text", "name"),
     [
