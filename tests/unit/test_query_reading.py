@@ -145,6 +145,14 @@ def test_a_short_wish_shows_its_language_to_who_usually_writes_english(
 
 
 @pytest.mark.parametrize(
+    "dish", ["spaghetti bolognese", "steak frites", "ribeye", "madras", "osso buco"]
+)
+def test_a_dish_known_everywhere_does_not_change_the_language(dish: str) -> None:
+    for usual_language in SHORT_WISHES:
+        assert detect_language(dish, usual_language) == usual_language
+
+
+@pytest.mark.parametrize(
     ("text", "user_language", "language"),
     [
         ("Du bist echt dumm", "de", "de"),
