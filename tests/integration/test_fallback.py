@@ -699,6 +699,21 @@ async def test_a_wine_that_is_as_the_pairing_wants_suits_the_dish(
     assert {wine.style for wine in wines_of(reply)} == {Style.WHITE}
 
 
+@pytest.mark.parametrize(
+    ("text", "style"),
+    [
+        ("a wine for choucroute", Style.WHITE),
+        ("a wine for tarte flambée", Style.WHITE),
+        ("a wine for foie gras", Style.SWEET),
+    ],
+)
+async def test_a_dish_gets_the_wine_that_its_country_drinks_with_it(
+    fallback: Fallback, text: str, style: Style
+) -> None:
+    reply = await Conversation(fallback).say(text)
+    assert {wine.style for wine in wines_of(reply)} == {style}
+
+
 async def test_unmet_filters_are_named(fallback: Fallback) -> None:
     reply = await Conversation(fallback).say(
         "a Riesling from Chile, sweet, under 15 euros"
