@@ -28,6 +28,8 @@ from agent.turn import StoredMessage
 
 MAX_EARLIER_MESSAGES: Final = 6
 """The number of messages before the last one of which the wish is made."""
+COMMAND_MARK: Final = "/"
+"""The beginning of a message that is a command."""
 EXCLUSION_PREFIX: Final = "without_"
 """The beginning of the names of filters that exclude values."""
 AVOIDED_ALLERGENS: Final = "without_allergens"
@@ -124,6 +126,9 @@ def read_wish(
     request_before = wish.request
     said_before: datetime | None = None
     for text, wine_ids, said_at in last_exchanges:
+        if text.startswith(COMMAND_MARK):
+            # "/find wine bar Lyon" looks something up, and wishes for no wine.
+            continue
         # The wines of a reply are added before the next message, which may refer to them. So those
         # of the reply to the last message are not added.
         if shown_in_reply:

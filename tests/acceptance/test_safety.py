@@ -176,7 +176,7 @@ async def test_an_age_in_words_and_a_pregnancy_in_brazil_are_heard(
         minor = await said(bot_api, "tenho dezesseis anos, um tinto para cordeiro", ADA)
         pregnant = await said(bot_api, "tô grávida, um tinto para cordeiro", BOB)
     assert "Não mostro vinho a menores de 18 anos, nem mesmo sem álcool." in minor
-    assert "seu obstetra poderá orientar você" in pregnant
+    assert "fale com seu obstetra" in pregnant
 
 
 async def test_a_crisis_that_a_model_hears_is_kept_for_the_day(
