@@ -13,7 +13,12 @@ from agent.query_reading.asked_names import read_asked_name
 from agent.query_reading.names import get_food_name
 from agent.query_reading.phrases import detect_language
 from agent.query_reading.request import SCALES, read_request
-from agent.query_reading.tables import load_dishes, load_pairings, load_profiles
+from agent.query_reading.tables import (
+    load_dishes,
+    load_pairings,
+    load_profiles,
+    load_rows,
+)
 from agent.query_reading.turn_language import find_language
 from agent.sommelier.building_queries import parse_query
 from agent.sommelier.queries import WineQuery
@@ -51,6 +56,20 @@ def test_meat_is_no_cheese_and_a_sweet_bake_no_snack(
 ) -> None:
     (dish,) = read_request(text).dishes.values()
     assert dish.foods == foods
+
+
+def test_no_dish_of_a_language_stands_in_two_rows() -> None:
+    """The later row would win, and nobody who reads the first would know."""
+    seen: set[tuple[str, str]] = set()
+    twice: list[tuple[str, str]] = []
+    for row in load_rows():
+        if "dish" not in row.meanings:
+            continue
+        for language, phrases in row.phrases.items():
+            names = {(language, phrase.casefold()) for phrase in phrases}
+            twice += names & seen
+            seen |= names
+    assert twice == []
 
 
 def test_friulano_is_a_grape_and_no_place() -> None:
