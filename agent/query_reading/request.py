@@ -12,6 +12,7 @@ from agent.languages import load_languages
 from agent.numerals import find_number_words
 from agent.query_reading.allergies import AllergyReader
 from agent.query_reading.exclusions import (
+    CLAUSE_ENDS,
     NOUN_FIELDS,
     ExclusionReader,
     is_described,
@@ -292,6 +293,20 @@ class _MessageReader:
                 filters[name] = values[0]
         return filters
 
+    def _is_abstinent(self) -> bool:
+        """Return whether the message says of somebody: "I don't drink".
+
+        In "I don't drink red wine", a word follows that says what.
+        """
+        for phrase in self.phrases:
+            if not phrase.has_role("abstinent"):
+                continue
+            if phrase.end == len(self.tokens):
+                return True
+            if self.tokens[phrase.end].stem in {",", *CLAUSE_ENDS}:
+                return True
+        return False
+
     def _list_values(self, field: str) -> list[str]:
         """Return the values of a field in the included phrases, without duplicates."""
         values: list[str] = []
@@ -319,7 +334,7 @@ class _MessageReader:
         "Red" alone is a style; in "red sparkling" a colour; in "red or sparkling" a style again.
         """
         included = {name: self._list_values(name) for name in LIST_FIELDS}
-        is_alcohol_free = "alcohol_free" in included["styles"]
+        is_alcohol_free = "alcohol_free" in included["styles"] or self._is_abstinent()
         if is_alcohol_free:
             included["styles"] = ["alcohol_free"]
         styles = included["styles"]

@@ -441,6 +441,17 @@ async def test_what_asks_for_knowledge_without_a_question_word(
         assert "[1]" in reply.text
 
 
+async def test_who_does_not_drink_is_shown_wines_without_alcohol(
+    fallback: Fallback,
+) -> None:
+    for text in ("I don't drink", "Meine Frau trinkt nicht, was gibt es für sie?"):
+        wines = wines_of(await Conversation(fallback).say(text))
+        assert {wine.style for wine in wines} == {Style.ALCOHOL_FREE}
+    others = wines_of(await Conversation(fallback).say("I don't drink red wine"))
+    assert others
+    assert {Style.RED, Style.ALCOHOL_FREE}.isdisjoint(wine.style for wine in others)
+
+
 async def test_an_open_bottle_is_a_question_for_documents(fallback: Fallback) -> None:
     text = "How long does an open bottle of Chianti keep?"
     reply = await Conversation(fallback).say(text)
