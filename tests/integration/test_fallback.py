@@ -646,6 +646,7 @@ async def test_who_asks_for_any_wine_is_shown_several_kinds(fallback: Fallback) 
         ("Posso guardar vinho no frigorífico?", "in the fridge for months"),
         ("¿Qué diferencia hay entre fino y oloroso?", "fino and oloroso"),
         ("¿Por qué el champán tiene burbujas?", "Crémant and Champagne compared"),
+        ("¿Qué añadas fueron buenas en Burdeos?", "Good vintages"),
         ("What is a corked wine?", "Cork taint"),
         ("Come si conserva una bottiglia aperta?", "bottle"),
     ],
