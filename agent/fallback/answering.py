@@ -117,6 +117,8 @@ class Fallback:
         if kind == "question":
             return await self._answer_question(wish, person, span)
         if kind == "why":
+            if wish.picked is not None:
+                wish = replace(wish, last_shown=(wish.picked,))
             return _answer_about_shown(explain_shown_wines(wish), wish)
         if wish.picked is not None:
             return _answer_about_picked(wish.picked, wish)
@@ -311,7 +313,7 @@ def should_offer_alcohol_free(wish: Wish, person: Person) -> bool:
 
 def choose_kind(wish: Wish) -> Kind:
     """Return the kind of answer that the last message of a conversation gets."""
-    if FollowUp.WHY in wish.follow_ups:
+    if FollowUp.WHY in wish.follow_ups or _asks_why_shown(wish):
         return "why"
     if wish.picked is not None:
         return "picked"
@@ -324,6 +326,18 @@ def choose_kind(wish: Wish) -> Kind:
     if request.describes_wine or wants_others or wants_any_wine(request):
         return "wines"
     return "help"
+
+
+def _asks_why_shown(wish: Wish) -> bool:
+    """Return whether the last message asks why a wine was shown: "why the second?".
+
+    "Why does Barolo cost so much?" says more, so it is a question for the documents.
+    """
+    request = wish.own_request
+    if not request.asks_why or not wish.last_shown:
+        return False
+    says_more = bool(request.unread_words or request.comparisons)
+    return not says_more and not request.describes_wine
 
 
 def wants_any_wine(request: Request) -> bool:

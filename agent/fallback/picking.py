@@ -26,11 +26,22 @@ def pick_shown_wine(request: Request, shown: Sequence[Wine]) -> Wine | None:
     names_price = not PRICE_FIELDS.isdisjoint(request.filters)
     if names_price:
         return None
-    if request.position and not request.filters:
+    if request.position and _asks_about_facts(request):
         return get_wine_at(shown, request.position)
     if request.asks_to_show or request.asks_how_to_serve:
         return _find_named(request.text, shown)
     return None
+
+
+def _asks_about_facts(request: Request) -> bool:
+    """Return whether a message is about a wine as it is, and asks for no other.
+
+    "Is the second one vegan?" is. Read as a wish, its filter would be the allergens to avoid.
+    """
+    if not request.filters:
+        return True
+    is_asked = "?" in request.text
+    return is_asked and request.filters.keys() == {"without_allergens"}
 
 
 def get_wine_at(shown: Sequence[Wine], position: int) -> Wine | None:

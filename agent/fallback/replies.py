@@ -39,6 +39,7 @@ from agent.sommelier.cards import (
     get_shown_label,
     render_wine,
 )
+from agent.sommelier.filters import matches
 from agent.sommelier.sommelier_prompts import (
     ResponseType,
     SommelierResponse,
@@ -401,12 +402,30 @@ def _list_caveats(request: Request, wines: Sequence[Wine]) -> Iterator[str]:
     names_avoided = avoided and not is_vegan(avoided)
     if names_avoided and not _find_unknown_of_all(wines):
         yield _warn_of_allergens(avoided, wines)
+    organic_sentence = _say_what_is_organic(request, wines)
+    if wines and organic_sentence:
+        yield organic_sentence
     if request.unknown_words and not request.name:
         quoted: list[str] = []
         for word in request.unknown_words:
             escaped_word = escape(word)
             quoted.append(translate("quoted", text=escaped_word))
         yield translate("fallback_unknown", words=", ".join(quoted))
+
+
+def _say_what_is_organic(request: Request, wines: Sequence[Wine]) -> str:
+    """Return which wines are known to be organic, or "" if that was not asked for."""
+    if "organic" not in request.values("text"):
+        return ""
+    organic: list[str] = []
+    for wine in wines:
+        if matches(wine, {"text": ("organic",)}):
+            organic.append(escape(get_shown_label(wine)))
+    if not organic:
+        return translate("fallback_organic_unknown")
+    if len(organic) == len(wines):
+        return ""
+    return translate("fallback_organic_some", names=", ".join(organic))
 
 
 def _warn_of_allergens(avoided: Sequence[str], wines: Sequence[Wine]) -> str:

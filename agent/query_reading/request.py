@@ -99,6 +99,7 @@ class Request:
     """Whether the message asks for knowledge rather than for a wine."""
     asks_how_to_serve: bool = False
     """Whether the message asks how to serve a wine, when, or how long an unopened one keeps."""
+    asks_why: bool = False
     is_about_wine: bool = False
     unread_words: tuple[str, ...] = ()
     """The words that are neither in a table nor common, and the numbers that are no prices."""
@@ -258,6 +259,7 @@ class _MessageReader:
             unknown_words=distinct_words[:MAX_VALUES],
             unknown_count=self.unknown_words.count_long(unknown),
             asks_how_to_serve=self._asks_how_to_serve(),
+            asks_why="why" in self.roles,
             is_about_wine=not self.roles.isdisjoint({"wine", "wish"}),
             unread_words=tuple(self.unknown_words.get_words(unknown)),
             cellar_words=own_bottles.read_cellar_words(),

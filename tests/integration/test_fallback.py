@@ -441,6 +441,27 @@ async def test_what_asks_for_knowledge_without_a_question_word(
         assert "[1]" in reply.text
 
 
+async def test_a_question_about_one_of_the_wines_shown(fallback: Fallback) -> None:
+    conversation = Conversation(fallback)
+    shown = wines_of(await conversation.say("a red for lamb"))
+    vegan = await conversation.say("is the second one vegan?")
+    assert [wine.label for wine in wines_of(vegan)] == [shown[1].label]
+    assert "not known whether it is vegan" in vegan.text
+    why = await conversation.say("why the second?")
+    assert "As you asked: red wine" in why.text
+    assert shown[0].label not in why.text
+
+
+async def test_who_asks_for_organic_wine_is_told_what_is_known(
+    fallback: Fallback,
+) -> None:
+    reply = await Conversation(fallback).say("a cheap organic white")
+    organic = [wine for wine in wines_of(reply) if "organic" in wine.notes.lower()]
+    names = ", ".join(wine.label for wine in organic)
+    assert 0 < len(organic) < len(reply.wines)
+    assert reply.text.endswith(f"Known to be organic: {names}.")
+
+
 async def test_who_does_not_drink_is_shown_wines_without_alcohol(
     fallback: Fallback,
 ) -> None:
