@@ -194,7 +194,7 @@ async def test_a_reminder_is_sent_once_and_can_be_turned_off_by_a_press(
     now = datetime.now(UTC)
     async with running_here(bot_api, environment, ADMIN_IDS=str(ADA)):
         for person in (BEA, ADA):
-            bot_api.say(f"/cellar add 6 Barolo {now.year - 7} 45", chat_id=person)
+            bot_api.say(f"/cellar add 6 Barolo {now.year - 6} 45", chat_id=person)
             await last(bot_api, 1, person)
         bot_api.say(f"/block {BEA}", chat_id=ADA)
         await last(bot_api, 2, ADA)
@@ -204,7 +204,7 @@ async def test_a_reminder_is_sent_once_and_can_be_turned_off_by_a_press(
         for _ in range(2):
             async with running_here(bot_api, environment):
                 reminder = await last(bot_api, 3, ADA)
-                assert f"6 × Barolo {now.year - 7}" in reminder["text"]
+                assert f"6 × Barolo {now.year - 6}" in reminder["text"]
                 await asyncio.sleep(0.5)
     time.tzset()
     async with running_here(bot_api, environment):

@@ -341,7 +341,7 @@ async def test_when_the_global_budget_is_used_up_no_model_is_asked_and_the_note_
     assert second["by_model"] is False
     assert second["citations"], "the passages are shown all the same"
     assert second["refinement"]["fallback_reason"] == "budget"
-    assert len(results) == done["resultCount"] == 2
+    assert len(results) == done["resultCount"] == 1
     assert "Today's allowance for everyone is used up." in done["summary"]
     assert len(model_server.requests) == 1
     assert [turn.outcome for turn in today] == ["answered", "fallback", "fallback"]
