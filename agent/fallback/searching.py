@@ -212,7 +212,11 @@ async def _search(
     if not wines:
         return FoundWines()
     best_wines = wines[:BEST_WINES]
-    unmet = _list_unmet_fields(wish.request, best_wines, unmet_filters)
+    judged_wines = best_wines
+    if person.safety.prefers_alcohol_free:
+        # The wines with alcohol that meet the wish come after those without.
+        judged_wines = wines
+    unmet = _list_unmet_fields(wish.request, judged_wines, unmet_filters)
     relaxed = _list_relaxed_fields(wish.request, best_wines, unmet_filters)
     if person.safety.offers_alcohol_free:
         relaxed += _list_unsuited(wish.request, best_wines, unmet_filters)
@@ -262,13 +266,13 @@ def _list_relaxed_fields(
 
 def _list_unmet_fields(
     request: Request,
-    best_wines: Sequence[Wine],
+    wines: Sequence[Wine],
     unmet_filters: UnmetFilters,
 ) -> tuple[str, ...]:
-    """Return the requested fields that none of the best wines meets."""
+    """Return the requested fields that none of the wines meets."""
     unmet_by_all = set(request.inclusions)
     suits_dishes = not request.dishes
-    for wine in best_wines:
+    for wine in wines:
         unmet = unmet_filters.get(wine.id, ())
         unmet_by_all.intersection_update(unmet)
         if _suits_dishes(request, unmet):
@@ -340,6 +344,8 @@ def _select_wines(
         preferred = wines
     else:
         preferred = [wine for wine in wines if wine.style != Style.ALCOHOL_FREE]
+    if person.safety.prefers_alcohol_free:
+        return tuple(preferred)  # the wines without alcohol stay first
     return _put_aromas_first(preferred or wines, request)
 
 

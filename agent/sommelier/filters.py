@@ -33,10 +33,12 @@ MAX_ABV: Final = 0.5
 """The strongest wine that counts as alcohol-free, in % vol."""
 MAX_ABV_IF_FORBIDDEN: Final = 0.05
 """The strongest wine for a person who must not have alcohol, in % vol."""
-MAX_OFFERED_FIRST: Final = 2
+MAX_OFFERED_FIRST: Final = 3
 """The number of alcohol-free wines that come first for a person who had better not drink."""
 MAX_OFFERED_FIRST_IF_LIKELY: Final = 1
 """The number of alcohol-free wines that come first if a person only probably should not drink."""
+KIND_FILTERS: Final = frozenset({"styles", "colours"})
+"""The filters that say which kind of wine is wanted, such as a red."""
 MAX_VALUES: Final = 12
 """The most values of a filter, and the most wines of a result, as `WineQuery` allows."""
 EXCLUDABLE_FILTERS: Final = ("grapes", "countries", "regions", "styles")
@@ -407,13 +409,38 @@ async def find_wines(
     if not person.safety.prefers_alcohol_free or query.like or asks_for_alcohol_free:
         return result
     alcohol_free_query = _restrict_to_alcohol_free(restricted_query, MAX_ABV)
-    alcohol_free = await _search_dish_first(person, catalogue, alcohol_free_query)
-    alcohol_free = _limit_to_query(alcohol_free, query)
+    first = await _find_offered_first(person, catalogue, alcohol_free_query)
+    first = _limit_to_query(first, query)
+    return _put_first(first, result, query.limit)
+
+
+async def _find_offered_first(
+    person: Person,
+    catalogue: Catalogue,
+    alcohol_free_query: WineQuery,
+) -> WineSearchResult:
+    """Return the alcohol-free wines that come first for a person who had better not drink.
+
+    Those of the kind that is wanted come before others. Once wines were shown, one of another kind
+    is only added if none of the kind is left, so that wines with alcohol can follow.
+    """
     count = MAX_OFFERED_FIRST
     if not person.safety.concerns:
         count = MAX_OFFERED_FIRST_IF_LIKELY
-    first = alcohol_free.model_copy(update={"wines": alcohol_free.wines[:count]})
-    return _put_first(first, result, query.limit)
+    kind_query = _make_hard(alcohol_free_query, KIND_FILTERS)
+    of_kind = await _search_dish_first(person, catalogue, kind_query)
+    if alcohol_free_query.not_ids:
+        if of_kind.wines:
+            return of_kind.model_copy(update={"wines": of_kind.wines[:count]})
+        count = MAX_OFFERED_FIRST_IF_LIKELY
+    of_any_kind = await _search_dish_first(person, catalogue, alcohol_free_query)
+    return _put_first(of_kind, of_any_kind, count)
+
+
+def _make_hard(query: WineQuery, names: Collection[str]) -> WineQuery:
+    """Return a search in which these filters exclude wines."""
+    soft = tuple(name for name in query.soft if name not in names)
+    return query.model_copy(update={"soft": soft})
 
 
 def _put_first(
@@ -456,8 +483,7 @@ async def _search_dish_first(
     result = await _search_for(person, catalogue, restricted_query)
     if not restricted_query.foods:
         return result
-    soft = tuple(name for name in restricted_query.soft if name != "foods")
-    query_for_dish = restricted_query.model_copy(update={"soft": soft})
+    query_for_dish = _make_hard(restricted_query, {"foods"})
     for_dish = await _search_for(person, catalogue, query_for_dish)
     return _put_first(for_dish, result, restricted_query.limit)
 

@@ -875,9 +875,22 @@ async def test_who_must_not_drink_is_first_shown_what_suits_the_dish(
     assert reply.text.count("Not chosen for: pasta") == len(others)
 
 
+async def test_a_driver_is_first_shown_all_wines_of_the_kind_without_alcohol(
+    fallback: Fallback,
+) -> None:
+    conversation = Conversation(fallback, DRIVER)
+    first = wines_of(await conversation.say("a red for steak"))
+    others = wines_of(await conversation.say("others"))
+    kinds = {(wine.style, wine.colour) for wine in (*first, *others)}
+    assert kinds == {(Style.ALCOHOL_FREE, Colour.RED)}
+    _, *at_last = wines_of(await conversation.say("others"))
+    assert {wine.style for wine in at_last} == {Style.RED}
+
+
 async def test_a_driver_is_told_which_wines_have_alcohol(fallback: Fallback) -> None:
     conversation = Conversation(fallback, DRIVER)
-    for text in ("a red for lamb", "cheaper", "others"):
+    await conversation.say("a rosé for lamb")
+    for text in ("others", "cheaper", "others"):
         reply = await conversation.say(text)
         strengths = [
             wine.abv for wine in wines_of(reply) if wine.style != Style.ALCOHOL_FREE
@@ -957,8 +970,7 @@ async def test_drinks_without_alcohol_come_first_for_who_should_not_drink(
         "something red for lamb, under 25 euros"
     )
     styles = [wine.style for wine in wines_of(reply)]
-    assert styles[0] == Style.ALCOHOL_FREE
-    assert styles[-1] == Style.RED
+    assert styles == [Style.ALCOHOL_FREE] * 3
 
 
 async def test_a_likely_concern_takes_little_away(fallback: Fallback) -> None:
