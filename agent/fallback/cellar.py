@@ -149,7 +149,7 @@ def _says_opened(request: Request) -> bool:
 
 
 def _find_opened(request: Request, items: Sequence[IndexedItem]) -> OwnBottles | None:
-    """Return the bottles of the wine that was drunk, each with a button that takes one out.
+    """Ask which of the bottles was drunk, each of which has a button that takes one out.
 
     Return None if the message names no wine of the cellar.
     """
@@ -159,7 +159,10 @@ def _find_opened(request: Request, items: Sequence[IndexedItem]) -> OwnBottles |
         return None
     shown = opened[:MAX_TONIGHT]
     items_of_cellar = [indexed.item for indexed in shown]
-    text = format_items(items_of_cellar, this_year(), translate("cellar_tonight"))
+    heading = translate("cellar_opened_which")
+    if len(shown) == 1:
+        heading = translate("cellar_opened_one")
+    text = format_items(items_of_cellar, this_year(), heading)
     return OwnBottles(text, tuple(shown), is_for_tonight=True)
 
 

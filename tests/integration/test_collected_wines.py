@@ -189,17 +189,19 @@ async def test_a_wish_is_answered_with_one_s_own_bottles(
 
 
 @pytest.mark.parametrize(
-    ("language", "message"),
+    ("language", "message", "question"),
     [
-        ("en", "I drank one of the Vega Sicilia"),
-        ("de", "Ich habe eine Vega Sicilia getrunken"),
-        ("fr", "j'ai bu un Vega Sicilia"),
+        ("en", "I drank one of the Vega Sicilia", "Which one did you open?"),
+        ("de", "Ich habe eine Vega Sicilia getrunken", "Welchen Wein haben Sie"),
+        ("fr", "j'ai bu un Vega Sicilia", "Lequel avez-vous ouvert"),
     ],
 )
-async def test_who_drank_a_bottle_of_the_cellar_is_shown_it(
-    language: str, message: str
+async def test_who_drank_a_bottle_of_the_cellar_is_asked_which(
+    language: str, message: str, question: str
 ) -> None:
-    shown = numbers_in(await answer(language, message))
+    text = await answer(language, message)
+    assert text.startswith(question)
+    shown = numbers_in(text)
     assert shown
     assert {WINES[number].producer for number in shown} == {"Vega Sicilia"}
 

@@ -107,7 +107,7 @@ def test_bottles_past_their_best_were_the_last_to_be_drunk_first() -> None:
         items.append(replace(item, drink_from=first, drink_until=last))
     overview = format_overview(items, year)
     heading, *urgent = overview.split("\n\n")[2].splitlines()
-    assert heading == "Drink these first, the most urgent on top:"
+    assert heading == "Drink in this order:"
     assert [line.split("**")[1] for line in urgent] == ["Past", "Due", "Long"]
     assert overview.endswith("Best years unknown:\n1 × **Unknown**")
     asked = read_request("which of my bottles should I drink first?")
