@@ -17,6 +17,7 @@ from agent.fallback.merging import (
     Wish,
     get_exchanges,
     read_wish,
+    without_earlier_kind,
     without_lifted_allergies,
 )
 from agent.fallback.passages import find_passage, find_shop_passage
@@ -137,11 +138,33 @@ class Fallback:
     ) -> RuleAnswer:
         """Return the wines that are found for a wish, or say that there are none."""
         found = await self._find_wines(wish, person, span)
+        if "foods" in found.unmet_fields:
+            wish, found = await self._find_suited(wish, found, person, span)
         return RuleAnswer(
             reply=show_found_wines(wish, found),
             wish=describe_request(wish.request),
             wines=_describe(found.wines, wish.request),
         )
+
+    async def _find_suited(
+        self,
+        wish: Wish,
+        found: FoundWines,
+        person: Person,
+        span: Span,
+    ) -> tuple[Wish, FoundWines]:
+        """Return the wish without its earlier kind of wine, and wines that suit the dish.
+
+        After a full-bodied red, "and for salmon?" gets other wines. If these do not suit the dish
+        either, return the wish and the wines found as they are.
+        """
+        freer_wish = without_earlier_kind(wish)
+        if freer_wish.request == wish.request:
+            return wish, found
+        suited = await self._find_wines(freer_wish, person, span)
+        if not suited.wines or "foods" in suited.unmet_fields:
+            return wish, found
+        return freer_wish, suited
 
     async def _answer_question(
         self,
@@ -325,7 +348,17 @@ def choose_kind(wish: Wish) -> Kind:
     wants_others = request.wants_others and wish.last_shown
     if request.describes_wine or wants_others or wants_any_wine(request):
         return "wines"
+    if _only_adds_occasion(wish):
+        return "wines"
     return "help"
+
+
+def _only_adds_occasion(wish: Wish) -> bool:
+    """Return whether the last message completes a wish by an occasion: "it's for a birthday"."""
+    request = wish.own_request
+    if not request.names_occasion or request.unknown_count or request.is_thanks:
+        return False
+    return wish.request.describes_wine
 
 
 def _asks_why_shown(wish: Wish) -> bool:

@@ -23,6 +23,7 @@ from agent.query_reading.prices import (
 )
 from agent.query_reading.request import Request, drop_empty, read_request
 from agent.safety.concerns import read_safety_state
+from agent.sommelier.filters import matches
 from agent.sommelier.wine import Wine
 from agent.turn import StoredMessage
 
@@ -47,6 +48,17 @@ A region and the sweetness belong to the kind, as in "a Champagne" and "a dry wh
 """
 ASPECTS_OF_WHOLE_WISH: Final = 2
 """A message that names a kind of wine and this many aspects says all that it wants."""
+OUTWEIGHED_BY_DISH: Final = (
+    "styles",
+    "colours",
+    "grapes",
+    "bodies",
+    "tannins",
+    "sweetness",
+)
+"""The filters of earlier messages that a dish named later outweighs, if no such wine suits it."""
+ALCOHOL_FREE: Final = "alcohol_free"
+"""The style of the wines without alcohol."""
 PLACE_FIELDS: Final = frozenset({"countries", "regions"})
 """The filters that say where a wine comes from."""
 
@@ -186,12 +198,42 @@ def _add_shown_wines(
     # A wine may be missing, because it is no longer sold or may no longer be shown to the user.
     known_ids = [wine_id for wine_id in ids if wine_id in wines]
     shown = tuple(wines[wine_id] for wine_id in known_ids)
+    wish = _without_kind_not_shown(wish, shown)
     shown_ids = dict.fromkeys((*wish.shown_ids, *ids))
     wish = replace(wish, last_shown=shown, shown_ids=tuple(shown_ids))
     is_one_of_listed = len(shown) == 1 and shown[0] in wish.listed
     if is_one_of_listed:
         return wish
     return replace(wish, listed=shown)
+
+
+def without_earlier_kind(wish: Wish) -> Wish:
+    """Return the wish without the kind of wine of earlier messages.
+
+    It stays as it is unless the last message names a dish and nothing else: "and for salmon?". A
+    wish for wine without alcohol holds for every dish.
+    """
+    own_request = wish.own_request
+    if not own_request.dishes or own_request.filters:
+        return wish
+    if ALCOHOL_FREE in wish.request.values("styles"):
+        return wish
+    filters = dict(wish.request.filters)
+    for name in OUTWEIGHED_BY_DISH:
+        filters.pop(name, None)
+    request = replace(wish.request, filters=filters)
+    return replace(wish, request=request)
+
+
+def _without_kind_not_shown(wish: Wish, shown: Sequence[Wine]) -> Wish:
+    """Return the wish without the earlier kind of wine, if the reply to a dish left it out."""
+    for name in OUTWEIGHED_BY_DISH:
+        values = wish.request.values(name)
+        if not values:
+            continue
+        if not any(matches(wine, {name: values}) for wine in shown):
+            return without_earlier_kind(wish)
+    return wish
 
 
 def _add_message(wish: Wish, text: str, *, is_after_pause: bool) -> Wish:
@@ -270,10 +312,13 @@ def _add_follow_ups(
 def merge(before: Request, new: Request) -> Request:
     """Return `new`, completed with what still applies of `before`.
 
-    If it begins a new wish, only the avoided allergens still apply.
+    If it begins a new wish, only the avoided allergens still apply. If it asks for wine without
+    alcohol, the dish does, too.
     """
     if _begins_anew(before, new):
         before = _keep_allergens(before)
+    elif _turns_to_alcohol_free(before, new):
+        before = _without_filters(before)
     filters = _merge_filters(before.filters, new)
     allergies = dict.fromkeys((*before.allergies, *new.allergies))
     dishes = new.dishes or before.dishes
@@ -302,6 +347,19 @@ def _keep_allergens(before: Request) -> Request:
         filters=drop_empty({AVOIDED_ALLERGENS: avoided}),
         allergies=before.allergies,
     )
+
+
+def _turns_to_alcohol_free(before: Request, new: Request) -> bool:
+    """Return whether a message is the first of a wish to ask for wine without alcohol."""
+    was_alcohol_free = ALCOHOL_FREE in before.values("styles")
+    return ALCOHOL_FREE in new.values("styles") and not was_alcohol_free
+
+
+def _without_filters(before: Request) -> Request:
+    """Return a request without its filters, except for the avoided allergens."""
+    avoided = before.values(AVOIDED_ALLERGENS)
+    filters = drop_empty({AVOIDED_ALLERGENS: avoided})
+    return replace(before, filters=filters)
 
 
 def _list_lasting_allergens(before: Request) -> tuple[str, ...]:
@@ -353,7 +411,8 @@ def _begins_anew(before: Request, new: Request) -> bool:
     It does with a taste ("I love Riesling"), with another kind of wine that is described anew, and
     with another dish or gift. The first dish completes a wish: "a red under 20 euros", then "it is
     for lamb". A kind completes the wish for a dish: "for lamb", then "a dry red under 20 euros".
-    But a message that says all that it wants ("a full-bodied red from Spain") begins a new wish.
+    But a message that says all that it wants ("a full-bodied red from Spain") begins a new wish,
+    and so does one that asks only for a wine for an occasion ("a bottle for Christmas dinner").
     """
     if new.states_taste and new.inclusions:
         return True
@@ -361,11 +420,23 @@ def _begins_anew(before: Request, new: Request) -> bool:
         return True
     if _describes_other_kind(before, new):
         return True
+    if _asks_for_occasion(new):
+        return True
     if new.is_gift:
         return before.is_gift or bool(before.dishes)
     if new.dishes:
         return new.is_about_wine or bool(before.dishes)
     return False
+
+
+def _asks_for_occasion(new: Request) -> bool:
+    """Return whether a message asks for a wine for an occasion, and says no more of it.
+
+    "It's for a birthday" asks for no wine, so it completes the wish before.
+    """
+    if not new.is_empty or new.comparisons:
+        return False
+    return new.names_occasion and new.is_about_wine
 
 
 def _says_all(new: Request) -> bool:

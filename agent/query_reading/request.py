@@ -85,6 +85,8 @@ class Request:
     """The allergens to which somebody is allergic. `without_allergens` contains them, too."""
     is_gift: bool = False
     """Whether the wine is to be a present."""
+    names_occasion: bool = False
+    """Whether the message names an occasion, such as Christmas or a birthday."""
     has_shared_price: bool = False
     """Whether the price is the share of one bottle in a price for several."""
     name: str = ""
@@ -254,6 +256,7 @@ class _MessageReader:
             dishes=self._read_dishes(),
             allergies=self._list_allergies(),
             is_gift="gift" in self.roles,
+            names_occasion="occasion" in self.roles,
             has_shared_price=self.has_shared_price,
             wants_others=self._wants_others(),
             unknown_words=distinct_words[:MAX_VALUES],

@@ -1036,3 +1036,95 @@ async def test_a_new_wish_is_not_for_a_vegan_wine_again(fallback: Fallback) -> N
     assert "vegan" in vegan.text.split("\n\n")[0]
     reply = await conversation.say("a white from Austria under 25 euros")
     assert "vegan" not in reply.text
+
+
+@pytest.mark.parametrize(
+    ("language", "red", "salmon"),
+    [
+        ("en", "a vegan full-bodied red from Spain, 10 to 15 euros", "and for salmon?"),
+        ("de", "ein veganer kräftiger Roter aus Spanien, 10 bis 15 €", "und zu Lachs?"),
+        ("fr", "un rouge corsé végan d'Espagne, 10 à 15 euros", "et pour du saumon ?"),
+        ("it", "un rosso corposo vegano spagnolo, 10-15 euro", "e per il salmone?"),
+        ("es", "un tinto con cuerpo vegano español, 10-15 euros", "¿y para salmón?"),
+        ("pt", "um tinto encorpado vegano espanhol, 10-15 euros", "e para salmão?"),
+        ("nl", "een volle vegan rode uit Spanje, 10 tot 15 euro", "en bij zalm?"),
+    ],
+)
+async def test_a_dish_outweighs_the_earlier_kind_of_wine_if_none_of_it_suits(
+    language: str, red: str, salmon: str, fallback: Fallback
+) -> None:
+    conversation = Conversation(fallback)
+    conversation.language = language
+    await conversation.say(red)
+    for_salmon = await conversation.say(salmon)
+    cheaper = await conversation.say(translate_into(language, "wish_cheaper"))
+    for reply in (for_salmon, cheaper):
+        heading = reply.text.split("\n\n")[0]
+        assert heading.startswith(f"*{country_in(language, 'Spain')} · ")
+        assert heading.endswith(f" · {translate_into(language, 'vegan_yes')}*")
+        assert reply.wines
+        assert all(wine.country == "Spain" for wine in wines_of(reply))
+        assert all(wine.body != Body.FULL for wine in wines_of(reply))
+
+
+async def test_a_dish_that_the_earlier_kind_of_wine_suits_keeps_it(
+    fallback: Fallback,
+) -> None:
+    reply = await Conversation(fallback).say("a red under 20", "it is for lamb")
+    assert reply.text.startswith("*Red wine · lamb · under €20*")
+
+
+WITHOUT_ALCOHOL = {
+    "en": ("for a cheese platter", "something sweet", "something without alcohol"),
+    "de": ("zur Käseplatte", "halbtrocken", "etwas ohne Alkohol"),
+    "fr": ("pour un plateau de fromages", "un doux", "quelque chose sans alcool"),
+    "it": ("per un tagliere di formaggi", "amabile", "qualcosa senza alcol"),
+    "es": ("para una tabla de quesos", "algo dulce", "algo sin alcohol"),
+    "pt": ("para uma tábua de queijos", "meio seco", "algo sem álcool"),
+    "nl": ("voor een kaasplank", "iets zoets", "iets zonder alcohol"),
+}
+
+
+@pytest.mark.parametrize("language", WITHOUT_ALCOHOL)
+async def test_a_wish_for_wine_without_alcohol_keeps_only_the_dish(
+    language: str, fallback: Fallback
+) -> None:
+    conversation = Conversation(fallback)
+    conversation.language = language
+    reply = await conversation.say(*WITHOUT_ALCOHOL[language])
+    assert reply.text.split("\n\n")[0].count(" · ") == 1
+    assert {wine.style for wine in wines_of(reply)} == {Style.ALCOHOL_FREE}
+    dish = WITHOUT_ALCOHOL[language][0].split()[-1]
+    assert dish in reply.text.split("\n\n")[0]
+
+
+OCCASIONS = {
+    "en": ("a sweet red", "a bottle for Christmas dinner", "it's for a birthday"),
+    "de": ("ein Roter", "eine Flasche fürs Weihnachtsessen", "ist zum Geburtstag"),
+    "fr": ("un rouge", "une bouteille pour le repas de Noël", "pour un anniversaire"),
+    "it": ("un rosso", "un vino per il pranzo di Natale", "è per un compleanno"),
+    "es": ("un tinto", "una botella para la cena de Navidad", "es para una boda"),
+    "pt": ("um tinto", "um vinho para o jantar de Natal", "é para um aniversário"),
+    "nl": ("een rode", "een fles voor het kerstdiner", "het is voor een verjaardag"),
+}
+
+
+@pytest.mark.parametrize("language", OCCASIONS)
+async def test_a_wine_for_an_occasion_is_a_new_wish_and_the_occasion_is_not(
+    language: str, fallback: Fallback
+) -> None:
+    red, christmas, birthday = OCCASIONS[language]
+    conversation = Conversation(fallback)
+    conversation.language = language
+    first = await conversation.say(red)
+    completed = await conversation.say(birthday)
+    assert completed.text.split("\n\n")[0] == first.text.split("\n\n")[0]
+    new = await conversation.say(christmas)
+    assert translate_into(language, "fallback_any") in new.text.split("\n\n")[0]
+    assert new.wines
+
+
+async def test_a_dish_does_not_bring_back_alcohol(fallback: Fallback) -> None:
+    for dish in ("and for steak?", "and for salmon?", "and for chocolate cake?"):
+        reply = await Conversation(fallback).say("something without alcohol", dish)
+        assert {wine.style for wine in wines_of(reply)} == {Style.ALCOHOL_FREE}
