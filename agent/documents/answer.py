@@ -173,8 +173,10 @@ def _compose_text(
         if response.text.strip(" .*_") == NOT_ENOUGH_PHRASE:
             return translate("not_enough"), False
         return response.text, not admits_not_enough(response.text)
-    paragraphs = [announce_passages("best_passages", chunks[0].text)]
-    for chunk in keep_near_best(chunks)[:PASSAGES_SHOWN]:
+    shown = keep_near_best(chunks)[:PASSAGES_SHOWN]
+    announcement = announce_passages("best_passages", shown[0].text, len(shown))
+    paragraphs = [announcement]
+    for chunk in shown:
         # Brackets within a passage would look like citations.
         unbracketed = chunk.text.replace("[", "(").replace("]", ")")
         passage = find_best_passage(unbracketed, question)

@@ -355,9 +355,13 @@ def index_by_id(chunks: Iterable[Chunk]) -> dict[str, Source]:
     return {chunk.id: chunk for chunk in chunks}
 
 
-def announce_passages(name: str, text: str) -> str:
-    """Return the sentence above passages. It names their language if it is not the user's."""
+def announce_passages(name: str, text: str, count: int = 1) -> str:
+    """Return the sentence above passages. It names their language if it is not the user's.
+
+    `text` is that of the first of the passages.
+    """
     language = detect_language(text[:DETECTION_CHARS])
     if language in {"", current_language()}:
-        return translate(name)
-    return translate(f"foreign_{name}", language=format_language(language))
+        return translate(name, count=count)
+    language_name = format_language(language)
+    return translate(f"foreign_{name}", language=language_name, count=count)

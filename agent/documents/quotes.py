@@ -410,10 +410,12 @@ def _build_quotes(
         )
     if result.outcome == "refused":
         return replace(result, summary=translate("quotes_declined"))
+    passages = _quote_best_passages(query, chunks)
+    first_text = chunks[0].text
     return replace(
         result,
-        quotes=_quote_best_passages(query, chunks),
-        summary=announce_passages("best_passages", chunks[0].text),
+        quotes=passages,
+        summary=announce_passages("best_passages", first_text, len(passages)),
         no_results=False,
     )
 

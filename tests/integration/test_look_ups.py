@@ -122,7 +122,8 @@ async def test_without_a_model_the_best_passages_are_shown_with_a_note(
     bot: LookUpBot,
 ) -> None:
     (reply,) = await bot.ask("/ask When may Muscadet be bottled?")
-    assert reply.startswith(f"{translate('best_passages')}\n\n{MUSCADET.text} [1]")
+    announcement = translate("best_passages", count=1)
+    assert reply.startswith(f"{announcement}\n\n{MUSCADET.text} [1]")
     assert reply.endswith(f"\n\n{NOTE_SYMBOL} {translate('documents_no_model')}")
     assert "[1] Sur lie · Muscadet" in reply
     assert reply.count(MUSCADET.text) == 1
