@@ -218,7 +218,7 @@ def _with_prices(request: Request, limits: Mapping[str, object]) -> Request:
     for name in (*PRICE_FIELDS, "order"):
         filters.pop(name, None)
     filters.update(limits)
-    return replace(request, filters=filters)
+    return replace(request, filters=filters, is_price_approximate=False)
 
 
 def _drier_steps(shown: Sequence[str]) -> tuple[str, ...]:

@@ -323,10 +323,9 @@ def merge(before: Request, new: Request) -> Request:
     allergies = dict.fromkeys((*before.allergies, *new.allergies))
     dishes = new.dishes or before.dishes
     is_gift = new.is_gift or before.is_gift
-    has_shared_price = new.has_shared_price
-    names_price = not PRICE_FIELDS.isdisjoint(new.filters)
-    if not names_price:
-        has_shared_price = has_shared_price or before.has_shared_price
+    priced = new
+    if PRICE_FIELDS.isdisjoint(new.filters):
+        priced = before
     if is_gift:
         filters = with_gift_price(filters)
     return replace(
@@ -335,7 +334,8 @@ def merge(before: Request, new: Request) -> Request:
         dishes=dishes,
         allergies=tuple(allergies),
         is_gift=is_gift,
-        has_shared_price=has_shared_price,
+        price_bottles=priced.price_bottles,
+        is_price_approximate=priced.is_price_approximate,
     )
 
 

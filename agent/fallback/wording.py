@@ -1,7 +1,7 @@
 """Descriptions of requests and wines in the current language."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from agent.formatting import format_money, format_money_range, join_or
 from agent.i18n import current_language, format_number, translate
@@ -254,16 +254,19 @@ def get_price_currency(request: Request) -> Currency | None:
 def _describe_price(request: Request) -> str:
     """Return the price limits, or "" if there are none.
 
-    If the user has named a price for several bottles, the limits are said to be of one bottle.
+    If the user has named a price for several bottles, the limits are said to be of one bottle, and
+    the bottles are counted.
     """
-    limits = _describe_limits(request.filters)
-    if limits and request.has_shared_price:
-        return translate("cellar_each", price=limits)
+    limits = _describe_limits(request)
+    bottles = request.price_bottles
+    if limits and bottles > 1:
+        return translate("fallback_each_of", price=limits, count=bottles)
     return limits
 
 
-def _describe_limits(filters: Mapping[str, Any]) -> str:
-    """Return the price limits of filters, or "" if there are none."""
+def _describe_limits(request: Request) -> str:
+    """Return the price limits of a request, or "" if there are none."""
+    filters = request.filters
     min_price = filters.get("min_price")
     max_price = filters.get("max_price")
     below = filters.get("below")
@@ -280,7 +283,7 @@ def _describe_limits(filters: Mapping[str, Any]) -> str:
         return translate("fallback_from", price=lowest)
     # "about €20" has become two limits. They are shown as the one price that the user has named.
     price = find_approximate_price(min_price, max_price)
-    if price is not None:
+    if price is not None and request.is_price_approximate:
         named_price = format_money(price, currency)
         return translate("fallback_about", price=named_price)
     return format_money_range(min_price, max_price, currency)

@@ -18,8 +18,8 @@ PRICE_FIELDS: Final = frozenset({"min_price", *UPPER_LIMITS, "currency"})
 UNKNOWN_CURRENCY: Final = "?"
 """The value that stands for any currency that cannot be converted."""
 MAX_AMOUNT: Final = 100_000
-APPROXIMATE_FACTORS: Final = 0.7, 1.3
-"""A price of "about 20" ranges from 0.7 * 20 to 1.3 * 20."""
+APPROXIMATE_FACTORS: Final = 0.8, 1.2
+"""A price of "about 20" ranges from 0.8 * 20 to 1.2 * 20."""
 MIN_GIFT_PRICE: Final = 15
 MIN_GIFT_CURRENCY: Final = "EUR"
 """The currency of `MIN_GIFT_PRICE`, the lowest price of a gift for which no price is named."""
@@ -51,8 +51,10 @@ class ReadPrice(NamedTuple):
 
     filters: dict[str, Any]
     indices: frozenset[int]
-    is_shared: bool = False
-    """Whether the filters are the share of one bottle in a price for several."""
+    bottles: int = 0
+    """The number of bottles if the filters are the share of one in a price for several, or 0."""
+    is_approximate: bool = False
+    """Whether the filters are the limits of one amount that was said with "about"."""
 
 
 class PricePart(NamedTuple):
@@ -77,7 +79,8 @@ def read_price(tokens: Sequence[Token], phrases: Sequence[Phrase]) -> ReadPrice:
     for price_pattern in (RANGE, AMOUNT):
         filters: dict[str, Any] = {}
         used: set[int] = set()
-        is_shared = False
+        bottles = 0
+        is_approximate = False
         for match in price_pattern.finditer(symbols):
             matched = parts[match.start() : match.end()]
             price = _price_filters(matched)
@@ -87,14 +90,21 @@ def read_price(tokens: Sequence[Token], phrases: Sequence[Phrase]) -> ReadPrice:
             if is_for_all:
                 bottles = _count_bottles(parts)
                 price = _share_total(price, bottles)
-                is_shared = bottles > 1
+            is_approximate = _is_approximate(matched)
             filters = _add_price(filters, price)
             for part in matched:
                 used.update(part.indices)
         if filters:
             ordered = _order_limits(filters)
-            return ReadPrice(ordered, frozenset(used), is_shared)
+            return ReadPrice(ordered, frozenset(used), bottles, is_approximate)
     return ReadPrice({}, frozenset())
+
+
+def _is_approximate(parts: Sequence[PricePart]) -> bool:
+    """Return whether a price is one amount with a word such as "about"."""
+    if len(_list_amounts(parts)) > 1:
+        return False
+    return any(part.limit == "about" for part in parts)
 
 
 def _add_price(
@@ -345,7 +355,10 @@ def with_gift_price(filters: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def find_approximate_price(low: float, high: float) -> float | None:
-    """Return the price that has these limits after "about", or None if no price has them."""
+    """Return the price that has these limits after "about", or None if no price has them.
+
+    A range such as "10 to 15 euros" may have the same limits.
+    """
     lower, upper = APPROXIMATE_FACTORS
     price = round(high / upper, 2)
     if round(price * lower, 2) != low:

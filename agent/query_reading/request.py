@@ -87,8 +87,10 @@ class Request:
     """Whether the wine is to be a present."""
     names_occasion: bool = False
     """Whether the message names an occasion, such as Christmas or a birthday."""
-    has_shared_price: bool = False
-    """Whether the price is the share of one bottle in a price for several."""
+    price_bottles: int = 0
+    """The number of bottles if the price is the share of one in a price for several, or 0."""
+    is_price_approximate: bool = False
+    """Whether the limits of the price are those of one amount that was said with "about"."""
     name: str = ""
     """The name of a wine or a producer, if the message has nothing else to search for."""
     wants_others: bool = False
@@ -185,8 +187,7 @@ class _MessageReader:
         all_phrases = find_phrases(self.tokens, language, country)
         phrases = read_wished_aromas(self.tokens, all_phrases, language)
         price = read_price(self.tokens, phrases)
-        self.price = price.filters
-        self.has_shared_price = price.is_shared
+        self.price = price
         self.phrases = _drop_price(phrases, price.indices)
         clauses = split_clauses(self.tokens, self.phrases)
         exclusions = ExclusionReader(self.tokens, self.phrases, clauses)
@@ -257,7 +258,8 @@ class _MessageReader:
             allergies=self._list_allergies(),
             is_gift="gift" in self.roles,
             names_occasion="occasion" in self.roles,
-            has_shared_price=self.has_shared_price,
+            price_bottles=self.price.bottles,
+            is_price_approximate=self.price.is_approximate,
             wants_others=self._wants_others(),
             unknown_words=distinct_words[:MAX_VALUES],
             unknown_count=self.unknown_words.count_long(unknown),
@@ -285,9 +287,9 @@ class _MessageReader:
         """Return the filters, named as in `Request.filters`."""
         lists = self._read_list_filters()
         lists["without_allergens"] = self._list_avoided_allergens()
-        filters = drop_empty(lists) | self.price
+        filters = drop_empty(lists) | self.price.filters
         usual_prices = self._list_values("usual_max_price")  # of words like "cheap"
-        if usual_prices and not self.price:
+        if usual_prices and not self.price.filters:
             filters["max_price"] = min(map(float, usual_prices))
         strengths = self._list_values("max_abv")
         if strengths:

@@ -794,9 +794,9 @@ async def test_a_price_for_several_bottles_is_shown_for_each(
 ) -> None:
     conversation = Conversation(fallback)
     six = await conversation.say("six bottles of red, under 120 euros in all")
-    assert six.text.startswith("*Red wine · under €20 a bottle*")
+    assert six.text.startswith("*Red wine · under €20 a bottle for 6 bottles*")
     white = await conversation.say("and a white?")
-    assert "under €20 a bottle" in white.text
+    assert "under €20 a bottle for 6 bottles" in white.text
     assert "a bottle" not in (await conversation.say("up to 15 euros")).text
 
 
