@@ -26,11 +26,11 @@ from agent.fallback.wording import (
     is_vegan,
     name_value,
 )
-from agent.formatting import join_or
+from agent.formatting import format_money, join_or
 from agent.i18n import translate
 from agent.markdown import escape
 from agent.query_reading.prices import UNKNOWN_CURRENCY
-from agent.query_reading.purchases import read_purchase
+from agent.query_reading.purchases import Purchase, read_purchase
 from agent.query_reading.request import Request
 from agent.query_reading.tables import load_pairings
 from agent.sommelier.building_queries import find_only_suited_dish, get_pairing_name
@@ -83,12 +83,26 @@ def say_what_can_be_asked(wish: Wish) -> str:
 
 def offer_to_add_purchase(request: Request) -> Reply:
     """Return a reply that offers to add the bought bottles to the cellar, or says how to."""
-    bought = read_purchase(request.text, request.language)
-    if not bought:
+    purchase = read_purchase(request.text, request.language)
+    if purchase is None:
         return text_reply(translate("fallback_bought"))
-    text = translate("fallback_bought_offer", bought=escape(bought))
-    reply = text_reply(text)
-    return replace(reply, bought=bought)
+    reply = text_reply(_offer_to_add(purchase))
+    return replace(reply, bought=purchase.line)
+
+
+def _offer_to_add(purchase: Purchase) -> str:
+    """Return the offer to add bottles, and how to note their vintage and price if one lacks."""
+    name = escape(purchase.name)
+    bought = f"{purchase.bottles} × {name}"
+    hint = translate("fallback_bought_hint")
+    if purchase.price is None:
+        offer = translate("fallback_bought_offer", bought=bought)
+        return f"{offer} {hint}"
+    price = format_money(purchase.price, purchase.currency)
+    offer = translate("fallback_bought_priced", bought=bought, price=price)
+    if purchase.has_vintage:
+        return offer
+    return f"{offer} {hint}"
 
 
 def quote_passage(passage: Chunk) -> str:

@@ -65,6 +65,8 @@ class LanguageWords(StrictModel):
 
     example: str
     """A message that asks for a red for lamb under 20 euros without Merlot. A test reads it."""
+    each: str = ""
+    """The phrases beside a price that make it that of one bottle: "each", "a bottle"."""
     words: Mapping[str, str] = {}
     dishes: Mapping[str, str] = {}
     places: Mapping[str, str] = {}

@@ -1,13 +1,13 @@
 """Read which wine a message says was bought: "I bought three bottles of Chianti 2021"."""
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from agent import size_limits
 from agent.language import common_words
-from agent.numerals import YEARS, find_number_words
+from agent.numerals import YEARS, find_number_words, is_year
+from agent.query_reading.bottle_prices import read_stated_price
 from agent.query_reading.phrases import find_phrases
-from agent.query_reading.prices import read_price
 from agent.query_reading.tokens import Token, tokenize
 from agent.text import fold
 
@@ -25,18 +25,44 @@ NAME_LINKS: Final = frozenset("d da de del della des di du l la le les von".spli
 """The small words within names: "Château de la Tour"."""
 
 
-def read_purchase(text: str, language: str) -> str:
-    """Return the count and the name of the wine that was bought, such as "3 Chianti 2021".
+class Purchase(NamedTuple):
+    """Bottles of a wine that were bought. `price` is that of one bottle, or None if unknown."""
 
-    Return "" if the message names no wine. A price is left out, because it may be that of a bottle
-    or of all.
+    bottles: int
+    name: str
+    price: float | None
+    currency: str
+
+    @property
+    def has_vintage(self) -> bool:
+        """Return whether the name contains a vintage."""
+        return any(is_year(word) for word in self.name.split())
+
+    @property
+    def line(self) -> str:
+        """Return the line that `/cellar add` reads, such as "6 Barolo 2016 45 EUR"."""
+        line = f"{self.bottles} {self.name}"
+        if self.price is None:
+            return line
+        amount = f"{self.price:.2f}".removesuffix(".00")
+        return f"{line} {amount} {self.currency}"
+
+
+def read_purchase(text: str, language: str) -> Purchase | None:
+    """Return the bottles that were bought, or None if the message names no wine or several.
+
+    A price that may be that of all bottles is left out.
     """
     message = text[: size_limits.MESSAGE_CHARS]
     reader = _PurchaseReader(message, language)
     name = reader.read_name()
     if not name:
-        return ""
-    return f"{reader.count} {name}"
+        return None
+    price = reader.stated_price
+    amount: float | None = None
+    if reader.knows_price_of_bottle:
+        amount = price.amount
+    return Purchase(reader.count, name, amount, price.currency)
 
 
 class _PurchaseReader:
@@ -47,14 +73,29 @@ class _PurchaseReader:
         self._language = language
         self._tokens = tokenize(text)
         self._phrases = find_phrases(self._tokens, language)
-        price_indices = read_price(self._tokens, self._phrases).indices
-        self._used = set(price_indices)
+        self.stated_price = read_stated_price(self._tokens, self._phrases, language)
+        self._used = set(self.stated_price.indices)
         """The indices of the tokens that are no part of the name."""
         for phrase in self._phrases:
             if phrase.has_role(*SAID_AROUND):
                 self._used.update(phrase.indices)
         self.count = self._read_count()
         """The number of bottles."""
+
+    @property
+    def knows_price_of_bottle(self) -> bool:
+        """Return whether the stated price is that of one bottle, or its share in that of all."""
+        if self.stated_price.is_of_bottle or self._is_single_bottle():
+            return True
+        return self.stated_price.sharing_bottles == self.count
+
+    def _is_single_bottle(self) -> bool:
+        """Return whether one bottle was bought, and no case of several."""
+        for phrase in self._phrases:
+            is_unit = phrase.has_role("other_unit")
+            if is_unit and not phrase.has_role("bottles"):
+                return False
+        return self.count == 1
 
     def _read_count(self) -> int:
         """Return the first number that is no year and no price, or 1, and mark it as used."""

@@ -1013,6 +1013,7 @@ async def test_a_taste_that_is_stated_does_not_keep_the_dish_before(
             "12 Chablis 2021",
         ),
         ("he comprado 6 botellas de Barolo 2016 a 45 euros", "6 Barolo 2016"),
+        ("I bought a case of Barolo 2016 for 270 euros", "1 Barolo 2016"),
         ("habe 2 Flaschen Château de la Tour gekauft", "2 Château de la Tour"),
         ("on a acheté une bouteille de Saint-Émilion 2016", "1 Saint-Émilion 2016"),
         ("ik heb drie flessen chianti gekocht", "3 chianti"),
@@ -1028,6 +1029,50 @@ async def test_who_bought_wine_may_note_it_and_is_sold_none(
     assert reply.bought == bought
     assert "/cellar add" in reply.text
     assert not reply.wines
+
+
+@pytest.mark.parametrize(
+    ("text", "bought"),
+    [
+        ("I bought 6 bottles of Barolo 2016 at 45 euros each", "6 Barolo 2016 45 EUR"),
+        ("I bought 6 bottles of Barolo 2016, £45/bottle", "6 Barolo 2016 45 GBP"),
+        ("I bought a Barolo 2016 for 45.50 euros", "1 Barolo 2016 45.50 EUR"),
+        (
+            "I bought 6 bottles of Barolo 2016 for 270 euros in total",
+            "6 Barolo 2016 45 EUR",
+        ),
+        ("Ich habe 6 Barolo 2016 für je 45 Euro gekauft", "6 Barolo 2016 45 EUR"),
+        ("habe 6 Flaschen Barolo 2016 à 45 Euro gekauft", "6 Barolo 2016 45 EUR"),
+        (
+            "j'ai acheté 6 bouteilles de Barolo 2016 à 45 euros pièce",
+            "6 Barolo 2016 45 EUR",
+        ),
+        (
+            "ho comprato 6 bottiglie di Barolo 2016 a 45 euro l'una",
+            "6 Barolo 2016 45 EUR",
+        ),
+        (
+            "compré 6 botellas de Barolo 2016, cada una a 45 euros",
+            "6 Barolo 2016 45 EUR",
+        ),
+        (
+            "comprei 6 garrafas de Barolo 2016 a 45 euros a garrafa",
+            "6 Barolo 2016 45 EUR",
+        ),
+        (
+            "ik heb 6 flessen Barolo 2016 gekocht voor 45 euro per stuk",
+            "6 Barolo 2016 45 EUR",
+        ),
+    ],
+)
+async def test_the_price_of_a_bottle_is_noted_with_what_was_bought(
+    text: str, bought: str, fallback: Fallback
+) -> None:
+    reply = await Conversation(fallback).say(text)
+    assert reply.bought == bought
+    assert "45" in reply.text
+    # Nothing is left that the user could add by hand.
+    assert "/cellar add" not in reply.text
 
 
 async def test_a_new_wish_is_not_for_a_vegan_wine_again(fallback: Fallback) -> None:
