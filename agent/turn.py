@@ -360,6 +360,8 @@ class Reply:
     """A line above the text: the transcript of a voice message."""
     attachment: str = ""
     """The content of the user's pictures as JSON, to be stored with the question."""
+    accepts_dislike: bool = False
+    """Whether the reply promises to leave out what the user dislikes. It may suggest a fact."""
     suggested_facts: tuple[Fact, ...] = ()
     """Facts that buttons offer to store."""
     bought: str = ""

@@ -12,6 +12,7 @@ from agent.documents.shop import asks_for_staff, find_shop_topics, is_for_shop
 from agent.engine.run import NO_SPAN, Span
 from agent.fallback.asked_wines import AskedWines, find_asked_wines, write_asked_intro
 from agent.fallback.cellar import OwnBottles, find_own_bottles
+from agent.fallback.dislikes import is_heeded_dislike
 from agent.fallback.follow_ups import FollowUp
 from agent.fallback.merging import (
     Wish,
@@ -23,6 +24,7 @@ from agent.fallback.merging import (
 from agent.fallback.passages import find_passage, find_shop_passage
 from agent.fallback.replies import (
     MAX_WINES,
+    accept_dislike,
     explain_shown_wines,
     join_paragraphs,
     offer_to_add_purchase,
@@ -48,12 +50,13 @@ from agent.turn import NOBODY, Lack, Person, Reply, StoredMessage
 
 ALCOHOL_FREE_FILTERS: Final = {"styles": ("alcohol_free",)}
 
-Kind = Literal["why", "picked", "question", "wines", "help"]
+Kind = Literal["why", "picked", "question", "dislike", "wines", "help"]
 """The kinds of answers that the rules give:
 
 - why: the reasons for the wines shown
 - picked: one of the wines shown
 - question: a passage of a document, or that there is none
+- dislike: that what the user dislikes is left out from now on
 - wines: wines that are searched for the wish
 - help: what can be asked, because the message names nothing to search for
 """
@@ -117,6 +120,8 @@ class Fallback:
             return await self._answer_with_wines(wish, person, span)
         if kind == "question":
             return await self._answer_question(wish, person, span)
+        if kind == "dislike":
+            return _answer_about_shown(accept_dislike(wish.own_request), wish)
         if kind == "why":
             if wish.picked is not None:
                 wish = replace(wish, last_shown=(wish.picked,))
@@ -345,6 +350,8 @@ def choose_kind(wish: Wish) -> Kind:
     request = wish.own_request
     if is_for_documents(request):
         return "question"
+    if is_heeded_dislike(wish):
+        return "dislike"
     wants_others = request.wants_others and wish.last_shown
     if request.describes_wine or wants_others or wants_any_wine(request):
         return "wines"

@@ -255,7 +255,7 @@ def _add_message(wish: Wish, text: str, *, is_after_pause: bool) -> Wish:
     merged = before
     if not is_about_shown and not states_no_wish:
         if is_after_pause:
-            before = _keep_allergens(before)
+            before = _keep_lasting(before)
         merged = merge(before, own_request)
     request = replace(
         merged,
@@ -312,14 +312,15 @@ def _add_follow_ups(
 def merge(before: Request, new: Request) -> Request:
     """Return `new`, completed with what still applies of `before`.
 
-    If it begins a new wish, only the avoided allergens still apply. If it asks for wine without
-    alcohol, the dish does, too.
+    If it begins a new wish, only the avoided allergens and the dislikes still apply. If it asks for
+    wine without alcohol, the dish does, too.
     """
     if _begins_anew(before, new):
-        before = _keep_allergens(before)
+        before = _keep_lasting(before)
     elif _turns_to_alcohol_free(before, new):
         before = _without_filters(before)
     filters = _merge_filters(before.filters, new)
+    disliked = _list_disliked(before, new, filters)
     allergies = dict.fromkeys((*before.allergies, *new.allergies))
     dishes = new.dishes or before.dishes
     is_gift = new.is_gift or before.is_gift
@@ -331,6 +332,7 @@ def merge(before: Request, new: Request) -> Request:
     return replace(
         new,
         filters=filters,
+        disliked=disliked,
         dishes=dishes,
         allergies=tuple(allergies),
         is_gift=is_gift,
@@ -339,14 +341,40 @@ def merge(before: Request, new: Request) -> Request:
     )
 
 
-def _keep_allergens(before: Request) -> Request:
-    """Return what holds of a wish after it ended: the avoided allergens."""
+def _keep_lasting(before: Request) -> Request:
+    """Return what holds of a wish after it ended: the avoided allergens and the dislikes."""
     avoided = _list_lasting_allergens(before)
     return Request(
         language=before.language,
-        filters=drop_empty({AVOIDED_ALLERGENS: avoided}),
+        filters=drop_empty({**before.disliked, AVOIDED_ALLERGENS: avoided}),
+        disliked=before.disliked,
         allergies=before.allergies,
     )
+
+
+def excludes_taste(name: str) -> bool:
+    """Return whether the filter with this name excludes wines, but no allergens."""
+    return name.startswith(EXCLUSION_PREFIX) and name != AVOIDED_ALLERGENS
+
+
+def _list_disliked(
+    before: Request,
+    new: Request,
+    filters: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Return the exclusions among the filters that state a dislike, in this message or before.
+
+    "A Chardonnay after all" has ended the exclusion, and with it the dislike.
+    """
+    disliked: dict[str, Any] = {}
+    for name, values in filters.items():
+        if not excludes_taste(name):
+            continue
+        stated = list(before.disliked.get(name, ()))
+        if new.states_dislike:
+            stated += new.values(name)
+        disliked[name] = [value for value in values if value in stated]
+    return drop_empty(disliked)
 
 
 def _turns_to_alcohol_free(before: Request, new: Request) -> bool:
@@ -356,9 +384,9 @@ def _turns_to_alcohol_free(before: Request, new: Request) -> bool:
 
 
 def _without_filters(before: Request) -> Request:
-    """Return a request without its filters, except for the avoided allergens."""
+    """Return a request without its filters, except for avoided allergens and dislikes."""
     avoided = before.values(AVOIDED_ALLERGENS)
-    filters = drop_empty({AVOIDED_ALLERGENS: avoided})
+    filters = drop_empty({**before.disliked, AVOIDED_ALLERGENS: avoided})
     return replace(before, filters=filters)
 
 

@@ -19,6 +19,7 @@ from agent.fallback.reasons import (
 )
 from agent.fallback.searching import FoundWines
 from agent.fallback.wording import (
+    describe_exclusions,
     describe_field,
     describe_request,
     describe_wine,
@@ -79,6 +80,13 @@ def say_what_can_be_asked(wish: Wish) -> str:
     if request.is_greeting:
         beginning = translate("fallback_hello")
     return f"{beginning} {translate('fallback_help')}"
+
+
+def accept_dislike(request: Request) -> Reply:
+    """Return a reply that promises to leave out what the user dislikes, and asks for a wish."""
+    taste = ", ".join(describe_exclusions(request))
+    text = translate("fallback_dislike", taste=escape(taste))
+    return replace(text_reply(text), accepts_dislike=True)
 
 
 def offer_to_add_purchase(request: Request) -> Reply:

@@ -79,7 +79,7 @@ def describe_filters(request: Request) -> str:
         parts.append(name_value("offer", filters["offer"]))
     if request.wants_others:
         parts.append(translate("fallback_other"))
-    parts += _describe_exclusions(request)
+    parts += describe_exclusions(request)
     distinct_parts = dict.fromkeys(parts)
     return _join_parts(distinct_parts)
 
@@ -96,7 +96,7 @@ def _describe_kind(request: Request) -> Iterator[str]:
             yield translate(f"colour_{colour}")
 
 
-def _describe_exclusions(request: Request) -> Iterator[str]:
+def describe_exclusions(request: Request) -> Iterator[str]:
     """Yield what is excluded ("no Merlot"), including tastes ("not smoky")."""
     for field in LIST_FIELDS:
         for value in request.values(f"without_{field}"):

@@ -43,13 +43,13 @@ def add_change_notes(
     """Return the reply with its changes merged, described in notes, and with suggested facts.
 
     `undo_id` 0 means that the change cannot be undone. The tastes that `message` states are
-    suggested, if the reply shows wines: without any, the message was no wish for wine.
+    suggested, if the reply shows wines or accepts a dislike: a question states no taste.
     """
     if not person.user_id:
         return reply
     change = _merge(reply.changes, person.user_id, undo_id)
     suggested: tuple[Fact, ...] = ()
-    if reply.wines:
+    if reply.wines or reply.accepts_dislike:
         known = (*person.facts, *change.added_facts)
         suggested = find_new_facts(_suggest_facts(message), known)
     reply = replace(reply, changes=(), suggested_facts=suggested)

@@ -123,6 +123,12 @@ class Request:
     """The differences to the wines shown: "cheaper", "drier". "like" means similar."""
     states_taste: bool = False
     """Whether the message says what the user loves: "I love Riesling"."""
+    states_dislike: bool = False
+    """Whether the message says what the user dislikes: "I can't stand Chardonnay"."""
+    disliked: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """The filters that exclude what the user has said to dislike. A new wish keeps them."""
+    asks_for_wine: bool = False
+    """Whether the message asks for a wine: "recommend", "I need"."""
     states_purchase: bool = False
     """Whether the message says that the user bought wine, and asks for nothing."""
     is_greeting: bool = False
@@ -272,6 +278,8 @@ class _MessageReader:
             position=self._read_position(),
             comparisons=tuple(self._list_values("comparison")),
             states_taste="loves" in self.roles,
+            states_dislike=self._states_dislike(),
+            asks_for_wine="wish" in self.roles,
             states_purchase=self._states_purchase(),
             is_greeting="hello" in self.roles,
             is_thanks="thanks" in self.roles,
@@ -437,6 +445,13 @@ class _MessageReader:
                 continue
             allergens += excluded
         return allergens
+
+    def _states_dislike(self) -> bool:
+        """Return whether the message says what the user dislikes.
+
+        It says so in one phrase ("can't stand"), or denies a liking ("mag … nicht").
+        """
+        return "dislikes" in self.roles or self.roles.issuperset({"likes", "not"})
 
     def _states_purchase(self) -> bool:
         """Return whether the message says that wine was bought, without a dish or a question."""

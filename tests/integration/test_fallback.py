@@ -12,6 +12,7 @@ from agent.fallback.answering import Fallback
 from agent.fallback.follow_ups import BUTTONS, FollowUp
 from agent.formatting import format_money
 from agent.i18n import languages, translate, translate_into, use_language
+from agent.memory.changes import add_change_notes
 from agent.query_reading.aromas import find_aromas
 from agent.query_reading.language_words import load_language_words
 from agent.query_reading.names import get_grape_name
@@ -1173,3 +1174,44 @@ async def test_a_dish_does_not_bring_back_alcohol(fallback: Fallback) -> None:
     for dish in ("and for steak?", "and for salmon?", "and for chocolate cake?"):
         reply = await Conversation(fallback).say("something without alcohol", dish)
         assert {wine.style for wine in wines_of(reply)} == {Style.ALCOHOL_FREE}
+
+
+DISLIKES = {
+    "en": ("a red for lamb", "I can't stand Chardonnay", "something for salmon"),
+    "de": ("ein Roter zu Lamm", "Ich mag keinen Chardonnay", "etwas zu Lachs"),
+    "fr": ("un rouge pour l'agneau", "je déteste le chardonnay", "pour du saumon"),
+    "it": ("un rosso per l'agnello", "Non mi piace lo Chardonnay", "per il salmone"),
+    "es": ("un tinto para cordero", "No soporto el Chardonnay", "algo para salmón"),
+    "pt": ("um tinto para borrego", "Não gosto de Chardonnay", "algo para salmão"),
+    "nl": ("een rode bij lam", "Ik hou niet van Chardonnay", "iets bij zalm"),
+}
+
+
+@pytest.mark.parametrize("language", DISLIKES)
+async def test_a_dislike_is_accepted_and_lasts(
+    language: str, fallback: Fallback
+) -> None:
+    lamb, dislike, salmon = DISLIKES[language]
+    conversation = Conversation(fallback)
+    conversation.language = language
+    await conversation.say(lamb)
+    reply = await conversation.say(dislike)
+    chardonnay = get_grape_name("Chardonnay", language)
+    taste = translate_into(language, "fallback_without", name=chardonnay)
+    assert reply.text == translate_into(language, "fallback_dislike", taste=taste)
+    with use_language(language):
+        noted = add_change_notes(reply, Person(user_id=1), dislike, undo_id=0)
+    assert [fact.value for fact in noted.suggested_facts] == ["grapes=Chardonnay"]
+    for_salmon = await conversation.say(salmon)
+    assert for_salmon.wines
+    assert all("Chardonnay" not in wine.grapes for wine in wines_of(for_salmon))
+
+
+async def test_a_dislike_of_a_wine_shown_gets_others(fallback: Fallback) -> None:
+    conversation = Conversation(fallback)
+    shown = await conversation.say("a Chardonnay under 30 euros")
+    assert shown.wines
+    reply = await conversation.say("I hate Chardonnay")
+    assert reply.text.startswith("*")
+    assert reply.wines
+    assert all("Chardonnay" not in wine.grapes for wine in wines_of(reply))
