@@ -260,9 +260,10 @@ class Fallback:
         wish = replace(wish, request=request)
         found = await self._find_wines(wish, person, span)
         shop_reply = show_found_wines(wish, found)
-        text = join_paragraphs(
-            own_bottles.text, translate("cellar_for_sale"), shop_reply.text
-        )
+        own_text = own_bottles.reply.text
+        if shop_reply.wines:
+            own_text = own_bottles.text  # the reason is said with the wines for sale
+        text = join_paragraphs(own_text, translate("cellar_for_sale"), shop_reply.text)
         wines = (*own_bottles.reply.wines, *shop_reply.wines)
         return RuleAnswer(
             reply=replace(shop_reply, text=text, wines=wines),

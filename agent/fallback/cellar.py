@@ -13,6 +13,7 @@ from agent.cellar.items import to_wine
 from agent.cellar.removal import list_identifying_words
 from agent.cellar.rows import count_bottles, format_drinks, format_items, this_year
 from agent.cellar.search import (
+    FIELDS_BY_TASTE,
     CellarQuery,
     Readiness,
     find_drinks,
@@ -21,6 +22,7 @@ from agent.cellar.search import (
     select_named,
 )
 from agent.documents.shop import find_shop_topics
+from agent.fallback.reasons import find_pairing_reason
 from agent.i18n import translate
 from agent.languages import load_languages
 from agent.markdown import unescape
@@ -80,6 +82,8 @@ class OwnBottles:
     text: str
     found: tuple[IndexedItem, ...] = ()
     is_for_tonight: bool = False
+    reason: str = ""
+    """The sentence why the bottles suit the dish. Wines for sale come with the same sentence."""
 
     @property
     def reply(self) -> Reply:
@@ -91,10 +95,13 @@ class OwnBottles:
         if self.is_for_tonight:
             first_items = self.found[:MAX_TONIGHT]
             wines = [to_wine(indexed.item) for indexed in first_items]
-        intro = unescape(self.text)
+        text = self.text
+        if self.reason:
+            text = f"{text}\n\n{self.reason}"
+        intro = unescape(text)
         answer = SommelierResponse(response_type="informational", intro=intro)
         return Reply(
-            text=self.text,
+            text=text,
             wines=tuple(wines),
             structured_answer=answer,
         )
@@ -136,7 +143,10 @@ def find_own_bottles(request: Request, person: Person) -> OwnBottles | None:
     if not found and not asked.is_about_own:
         return None  # the cellar was not named, so the wines of the shop are the answer
     text = _describe(found, asked)
-    return OwnBottles(text, found, asked.is_for_tonight)
+    reason = ""
+    if asked.is_for_tonight and found:
+        reason = _explain_pairing(found[0], request)
+    return OwnBottles(text, found, asked.is_for_tonight, reason)
 
 
 def _says_opened(request: Request) -> bool:
@@ -317,6 +327,20 @@ def _find_pairing(request: Request) -> Mapping[str, Sequence[str]] | None:
         return None
     name = get_pairing_name(request)
     return load_pairings().get(name)
+
+
+def _explain_pairing(first: IndexedItem, request: Request) -> str:
+    """Return why the bottles suit the dishes, or "" if the first one tastes otherwise.
+
+    The first bottle suits the dishes best.
+    """
+    pairing = _find_pairing(request) or {}
+    for taste, field in FIELDS_BY_TASTE.items():
+        value = first.item.wine.get(field)
+        suited = pairing.get(taste, ())
+        if value and suited and value not in suited:
+            return ""
+    return find_pairing_reason(request)
 
 
 def _search_unknown_readiness(

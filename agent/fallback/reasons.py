@@ -104,6 +104,24 @@ def suits_dishes(wine: Wine, request: Request) -> bool:
     return matches(wine, taste)
 
 
+def find_pairing_reason(request: Request) -> str:
+    """Return why the wines suit the dish.
+
+    Return "" if no dish is known, or if the request is for another kind of wine than the reason
+    praises: a red with carbonara, or a full-bodied one where the dishes want a light one.
+    """
+    name = get_pairing_name(request)
+    if not name:
+        return ""
+    pairing = load_pairings()[name]
+    for field in ("styles", "bodies"):
+        asked = request.values(field)
+        paired = pairing.get(field, asked)
+        if asked and set(asked).isdisjoint(paired):
+            return ""
+    return translate(f"pairing_{name}")
+
+
 def _describe_met(wine: Wine, request: Request) -> str:
     """Return the parts of a wish that a wine meets, with the price of the wine if it does."""
     met: dict[str, tuple[str, ...]] = {}

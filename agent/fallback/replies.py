@@ -14,6 +14,7 @@ from agent.fallback.merging import Wish, has_earlier_wishes
 from agent.fallback.reasons import (
     describe_fit,
     describe_unmet,
+    find_pairing_reason,
     format_asked_price,
     suits_dishes,
 )
@@ -33,8 +34,7 @@ from agent.markdown import escape
 from agent.query_reading.prices import UNKNOWN_CURRENCY
 from agent.query_reading.purchases import Purchase, read_purchase
 from agent.query_reading.request import Request
-from agent.query_reading.tables import load_pairings
-from agent.sommelier.building_queries import find_only_suited_dish, get_pairing_name
+from agent.sommelier.building_queries import find_only_suited_dish
 from agent.sommelier.cards import (
     asks_for_vegan,
     get_shown_label,
@@ -279,7 +279,7 @@ def _make_card(
 def explain_shown_wines(wish: Wish) -> Reply:
     """Return a reply that says why each of the wines shown last was recommended."""
     request = wish.request
-    intro = join_paragraphs(_interpret(request), _find_pairing_reason(request))
+    intro = join_paragraphs(_interpret(request), find_pairing_reason(request))
     reasons: list[str] = []
     for number, wine in enumerate(wish.last_shown, start=1):
         label = escape(get_shown_label(wine))
@@ -365,7 +365,7 @@ def _list_remarks(found: FoundWines, wish: Wish) -> Iterator[str]:
 
 def _list_pairing_remarks(request: Request) -> Iterator[str]:
     """Yield why the wines suit the dish, and for which of several dishes they are."""
-    reason = _find_pairing_reason(request)
+    reason = find_pairing_reason(request)
     if reason:
         yield reason
     suited_dish = find_only_suited_dish(request)
@@ -391,24 +391,6 @@ def _name_fields(fields: Sequence[str], request: Request) -> str:
     descriptions = [describe_field(name, request) for name in fields]
     distinct = dict.fromkeys(descriptions)
     return escape(", ".join(distinct))
-
-
-def _find_pairing_reason(request: Request) -> str:
-    """Return why the wines suit the dish.
-
-    Return "" if no dish is known, or if the request is for another kind of wine than the reason
-    praises: a red with carbonara, or a full-bodied one where the dishes want a light one.
-    """
-    name = get_pairing_name(request)
-    if not name:
-        return ""
-    pairing = load_pairings()[name]
-    for field in ("styles", "bodies"):
-        asked = request.values(field)
-        paired = pairing.get(field, asked)
-        if asked and set(asked).isdisjoint(paired):
-            return ""
-    return translate(f"pairing_{name}")
 
 
 def _list_caveats(request: Request, wines: Sequence[Wine]) -> Iterator[str]:

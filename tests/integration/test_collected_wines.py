@@ -13,7 +13,7 @@ from agent.engine.messages import ToolCall
 from agent.engine.run import Run
 from agent.engine.tools import Toolbox
 from agent.fallback.answering import Fallback
-from agent.i18n import use_language
+from agent.i18n import translate, use_language
 from agent.memory.tools import memory_tools
 from agent.turn import Deps, Person, StoredMessage
 from db.wines.lists.cellar import read_cellar
@@ -186,6 +186,14 @@ async def test_a_wish_is_answered_with_one_s_own_bottles(
     shown = numbers_in(await answer(language, wish))
     assert shown
     assert all(is_right(WINES[number]) for number in shown)
+
+
+async def test_bottles_for_a_dish_come_with_the_reason() -> None:
+    text = await answer("en", "which of my bottles should I open with roast beef?")
+    assert text.endswith("\n\nThe protein and fat in the meat soften firm tannins.")
+    with_wines_for_sale = await answer("en", "something ripe and red for duck")
+    with use_language("en"):
+        assert with_wines_for_sale.count(translate("pairing_duck")) == 1
 
 
 @pytest.mark.parametrize(
