@@ -133,11 +133,9 @@ def read_wish(
     """Return the wish of a conversation. `wines` has the wines shown in it, by id."""
     wish = Wish(request=Request(language=default_language))
     shown_in_reply: tuple[str, ...] = ()
-    max_exchanges = MAX_EARLIER_MESSAGES + 1
-    last_exchanges = exchanges[-max_exchanges:]
     request_before = wish.request
     said_before: datetime | None = None
-    for text, wine_ids, said_at in last_exchanges:
+    for text, wine_ids, said_at in _list_last_exchanges(exchanges):
         if text.startswith(COMMAND_MARK):
             # "/find wine bar Lyon" looks something up, and wishes for no wine.
             continue
@@ -154,6 +152,24 @@ def read_wish(
         shown_in_reply = wine_ids
         said_before = said_at
     return wish
+
+
+def _list_last_exchanges(exchanges: Sequence[Exchange]) -> list[Exchange]:
+    """Return the exchanges of which the wish is made.
+
+    If earlier ones are left out, nobody knows what the first of them compare with ("cheaper"), so
+    their texts are left out, too. The wines that they showed stay.
+    """
+    max_exchanges = MAX_EARLIER_MESSAGES + 1
+    last_exchanges = list(exchanges[-max_exchanges:])
+    if len(exchanges) <= max_exchanges:
+        return last_exchanges
+    for index, exchange in enumerate(last_exchanges[:-1]):
+        request = read_request(exchange.text)
+        if not get_comparisons(request):
+            break
+        last_exchanges[index] = exchange._replace(text="")
+    return last_exchanges
 
 
 def _is_long_pause(earlier: datetime | None, later: datetime | None) -> bool:

@@ -10,6 +10,7 @@ import pytest
 
 from agent.fallback.answering import Fallback
 from agent.fallback.follow_ups import BUTTONS, FollowUp
+from agent.fallback.merging import MAX_EARLIER_MESSAGES
 from agent.formatting import format_money
 from agent.i18n import languages, translate, translate_into, use_language
 from agent.memory.changes import add_change_notes
@@ -669,6 +670,8 @@ async def test_who_asks_for_any_wine_is_shown_several_kinds(fallback: Fallback) 
         ("¿Qué diferencia hay entre fino y oloroso?", "fino and oloroso"),
         ("¿Por qué el champán tiene burbujas?", "Crémant and Champagne compared"),
         ("¿Qué añadas fueron buenas en Burdeos?", "Good vintages"),
+        ("Que colheitas foram boas em Bordéus?", "Good vintages"),
+        ("Quais safras foram boas em Bordeaux?", "Good vintages"),
         ("What is a corked wine?", "Cork taint"),
         ("Come si conserva una bottiglia aperta?", "bottle"),
     ],
@@ -788,6 +791,28 @@ async def test_the_currency_of_a_wish_stays_for_what_is_cheaper_or_better(
         assert reply.text.count("(≈ CHF") >= len(reply.wines) > 0
     champagne = await Conversation(fallback).say("a Champagne under 3 Swiss francs")
     assert re.search(r" NV, at ≈ €\d+ \(≈ CHF\s\d+\)\.", champagne.text)
+
+
+@pytest.mark.parametrize(
+    ("language", "question"),
+    [("it", "Che tempo fa domani?"), ("es", "¿Qué tiempo hace mañana?")],
+)
+async def test_a_question_about_the_weather_is_no_question_about_time(
+    language: str, question: str, fallback: Fallback
+) -> None:
+    reply = await Conversation(fallback).say(question)
+    not_understood = translate_into(language, "fallback_not_understood")
+    assert reply.text.startswith(not_understood)
+
+
+async def test_a_comparison_with_forgotten_wines_is_no_wish(fallback: Fallback) -> None:
+    conversation = Conversation(fallback)
+    await conversation.say("um tinto para bife", "algo mais barato")
+    for _ in range(MAX_EARLIER_MESSAGES - 2):
+        await conversation.say("o que é um vinho com defeito de rolha?")
+    await conversation.say("um rosé para pizza")
+    reply = await conversation.say("algo mais leve")
+    assert reply.text.startswith("*Rosé · leve · pizza*")
 
 
 async def test_a_price_for_several_bottles_is_shown_for_each(
