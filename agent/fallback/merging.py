@@ -247,9 +247,16 @@ def _without_kind_not_shown(wish: Wish, shown: Sequence[Wine]) -> Wish:
         values = wish.request.values(name)
         if not values:
             continue
-        if not any(matches(wine, {name: values}) for wine in shown):
+        if not any(_is_of_kind(wine, name, values) for wine in shown):
             return without_earlier_kind(wish)
     return wish
+
+
+def _is_of_kind(wine: Wine, name: str, values: tuple[str, ...]) -> bool:
+    """Return whether a wine has one of the values of a filter. A red dessert wine is no red."""
+    if name == "styles" and wine.style != ALCOHOL_FREE:
+        return wine.style in values
+    return matches(wine, {name: values})
 
 
 def _add_message(wish: Wish, text: str, *, is_after_pause: bool) -> Wish:

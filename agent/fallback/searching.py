@@ -304,15 +304,26 @@ def _list_unsuited(
 def _suits_dishes(request: Request, unmet: Sequence[str]) -> bool:
     """Return whether a wine suits the dishes, if it leaves the filters in `unmet` unmet.
 
-    It does if the wine list names a food of the dishes, or if the wine meets their pairing.
+    It does if the wine list names a food of the dishes, or if the wine meets their pairing. A wish
+    for a dry white with a chocolate cake asks for another wine than the pairing.
     """
     if "foods" not in unmet:
         return True
     pairing_name = get_pairing_name(request)
     pairing = load_pairings().get(pairing_name)
-    if not pairing:
+    if not pairing or _contradicts(request, pairing):
         return False
     return pairing.keys().isdisjoint(unmet)
+
+
+def _contradicts(request: Request, pairing: Mapping[str, Sequence[str]]) -> bool:
+    """Return whether a request asks for a style or a sweetness that the pairing does not have."""
+    for name in ("styles", "sweetness"):
+        asked = request.values(name)
+        paired = pairing.get(name, asked)
+        if asked and set(asked).isdisjoint(paired):
+            return True
+    return False
 
 
 def _select_wines(

@@ -1138,6 +1138,18 @@ async def test_a_dish_outweighs_the_earlier_kind_of_wine_if_none_of_it_suits(
         assert all(wine.body != Body.FULL for wine in wines_of(reply))
 
 
+async def test_a_dish_for_which_a_dry_red_is_wrong_gets_another_wine(
+    fallback: Fallback,
+) -> None:
+    for dish in ("oysters", "chocolate cake"):
+        conversation = Conversation(fallback)
+        reply = await conversation.say("a dry full-bodied red", f"and for {dish}?")
+        cheaper = await conversation.say("cheaper")
+        assert reply.text.startswith(f"*{dish.capitalize()}*")
+        assert cheaper.text.startswith(f"*{dish.capitalize()} ·")
+        assert Style.RED not in {wine.style for wine in wines_of(reply)}
+
+
 async def test_a_dish_that_the_earlier_kind_of_wine_suits_keeps_it(
     fallback: Fallback,
 ) -> None:
