@@ -113,6 +113,12 @@ def _write_small(name: str) -> str:
     return " ".join(written)
 
 
+def get_country_name(country: str, language: str) -> str:
+    """Return the name of a country in the tables of a language, or "" if it has none there."""
+    name = _get_names("countries", language).get((country,), "")
+    return name_in_country(name, language)
+
+
 def get_region_name(region: str, language: str) -> str:
     """Return the name of a region in a language. Many regions have the same name everywhere.
 

@@ -19,7 +19,11 @@ from agent.i18n import (
 )
 from agent.languages import ENGLISH
 from agent.markdown import escape
-from agent.query_reading.names import get_display_name, get_region_name
+from agent.query_reading.names import (
+    get_country_name,
+    get_display_name,
+    get_region_name,
+)
 from agent.query_reading.request import read_request
 from agent.sommelier.attachment import AnyWine, ReadWine
 from agent.sommelier.basket import BasketLine, find_offer, format_line
@@ -37,7 +41,7 @@ from agent.sommelier.vocabulary import (
     find_canonical_name,
 )
 from agent.sommelier.wine import NON_VEGAN_ALLERGENS, VEGAN_WORD, Wine, wine_fields
-from agent.text import split_words
+from agent.text import fold, split_words
 
 
 def render_wine(
@@ -194,12 +198,18 @@ def _format_declared_facts(wine: Wine) -> Iterator[str]:
 
 
 def _format_origin(wine: Wine) -> str:
-    """Return the appellation or region of a wine, and its country."""
+    """Return the appellation or region of a wine, and its country.
+
+    The country is left out if the place has its name: "Vinho de Portugal".
+    """
     country = translate_country(wine.country)
     place = wine.appellation or wine.region
     if place == wine.country:
         return country
     place_name = get_region_name(place, current_language())
+    names_country = fold(country) in fold(place_name) or wine.country in place
+    if country and names_country:
+        return place_name
     names = [name for name in (place_name, country) if name]
     return ", ".join(names)
 
@@ -318,8 +328,12 @@ def _format_read_facts(wine: ReadWine) -> str:
 def translate_country(country: str) -> str:
     """Return the name of a country in the current language, or unchanged if it is unknown."""
     # Not `current_language`, because countries have names in more languages than our texts.
-    if current_locale().startswith(ENGLISH):
+    language, _, _ = current_locale().partition("_")
+    if language == ENGLISH:
         return country  # the catalogue has the English names
+    usual_name = get_country_name(country, language)
+    if usual_name:
+        return usual_name
     name = find_canonical_name("countries", country)
     if name == "england":  # CLDR has a name for the United Kingdom only
         return translate("england")

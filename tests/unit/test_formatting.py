@@ -12,9 +12,15 @@ from agent.formatting import (
     format_money,
     format_volume,
 )
-from agent.i18n import current_language, set_app_language, set_language
-from agent.sommelier.cards import translate_country
+from agent.i18n import (
+    current_language,
+    set_app_language,
+    set_language,
+    use_language,
+)
+from agent.sommelier.cards import format_facts, translate_country
 from agent.sommelier.vocabulary import Currency, format_money_for_model
+from agent.sommelier.wine import Wine
 
 
 def speak(code: str) -> None:
@@ -77,6 +83,21 @@ def test_countries_have_their_names_in_languages_without_a_catalogue_too(
         )
 
     assert copy_context().run(shown) == (country, country, "Atlantis")
+
+
+def test_a_card_names_a_country_as_people_do_and_only_once() -> None:
+    wine = Wine(
+        id="zero",
+        producer="McGuigan",
+        name="Zero",
+        country="Australia",
+        region="South Eastern Australia",
+    )
+    with use_language("de"):
+        assert translate_country("United States") == "USA"
+        assert format_facts(wine) == "Südostaustralien"
+    with use_language("en"):
+        assert format_facts(wine) == "South Eastern Australia"
 
 
 def test_a_duration_is_written_in_the_language() -> None:
