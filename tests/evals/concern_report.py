@@ -31,6 +31,7 @@ from agent.safety.words import normalize_message
 HERE = Path(__file__).parent
 FRESH = (
     "concerns_blind",
+    "concerns_blind_everyday",
     "concerns_fresh",
     "near_unseen",
     "harmless_unseen",
