@@ -493,11 +493,14 @@ def _asks_for_occasion(new: Request) -> bool:
 def _says_all(new: Request) -> bool:
     """Return whether a message says all that it wants: a kind of wine and some of its aspects.
 
-    An exclusion, such as "no Merlot" or "vegan", is an aspect, too.
+    An exclusion, such as "no Merlot" or "vegan", is an aspect, too. "A magnum of Champagne" says all
+    by its size.
     """
     names_kind = not (KIND_FIELDS | {"regions"}).isdisjoint(new.filters)
     if not names_kind:
         return False
+    if "offer" in new.filters:
+        return True
     count = 0
     for fields in ASPECTS:
         if not fields.isdisjoint(new.filters):
