@@ -36,6 +36,8 @@ EXCLUSION_PREFIX: Final = "without_"
 AVOIDED_ALLERGENS: Final = "without_allergens"
 KIND_FIELDS: Final = frozenset({"styles", "colours", "grapes"})
 """The filters that say which kind of wine is wanted."""
+SIZED_KIND_FIELDS: Final = KIND_FIELDS | {"regions", "sweetness"}
+"""The filters that say all of a wish, together with a size."""
 ASPECTS: Final = (
     frozenset({"bodies", "tannins", "acidities", "text", "max_abv"}),
     frozenset({"countries"}),
@@ -493,14 +495,15 @@ def _asks_for_occasion(new: Request) -> bool:
 def _says_all(new: Request) -> bool:
     """Return whether a message says all that it wants: a kind of wine and some of its aspects.
 
-    An exclusion, such as "no Merlot" or "vegan", is an aspect, too. "A magnum of Champagne" says all
-    by its size.
+    An exclusion, such as "no Merlot" or "vegan", is an aspect, too. With a size, "a magnum of
+    Champagne" or "half a bottle of something sweet" says all.
     """
+    has_size = "offer" in new.filters
+    if has_size and not SIZED_KIND_FIELDS.isdisjoint(new.filters):
+        return True
     names_kind = not (KIND_FIELDS | {"regions"}).isdisjoint(new.filters)
     if not names_kind:
         return False
-    if "offer" in new.filters:
-        return True
     count = 0
     for fields in ASPECTS:
         if not fields.isdisjoint(new.filters):

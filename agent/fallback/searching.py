@@ -25,6 +25,8 @@ from agent.sommelier.vocabulary import OAKY, Style, normalize
 from agent.sommelier.wine import Wine
 from agent.turn import Person
 
+MIN_CHOICE: Final = 2
+"""The number of wines without alcohol that are a choice."""
 BEST_WINES: Final = 3
 """The number of wines that decide which requested fields are unmet."""
 RELAXATION_STEPS: Final[Sequence[Sequence[str]]] = (
@@ -356,8 +358,21 @@ def _select_wines(
     else:
         preferred = [wine for wine in wines if wine.style != Style.ALCOHOL_FREE]
     if person.safety.prefers_alcohol_free:
-        return tuple(preferred)  # the wines without alcohol stay first
+        return _leave_out_alcohol(preferred, person)
     return _put_aromas_first(preferred or wines, request)
+
+
+def _leave_out_alcohol(wines: Sequence[Wine], person: Person) -> tuple[Wine, ...]:
+    """Return the wines for a person who should not drink now, those without alcohol first.
+
+    If the person has said why, such as "I am driving", those with alcohol are left out while there
+    is a choice without.
+    """
+    without_alcohol = [wine for wine in wines if wine.style == Style.ALCOHOL_FREE]
+    is_certain = bool(person.safety.concerns)
+    if is_certain and len(without_alcohol) >= MIN_CHOICE:
+        return tuple(without_alcohol)
+    return tuple(wines)
 
 
 def _put_aromas_first(wines: Sequence[Wine], request: Request) -> tuple[Wine, ...]:

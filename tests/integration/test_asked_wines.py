@@ -120,7 +120,7 @@ async def test_an_offer_is_relaxed_with_a_word_and_forgotten_with_another_kind_o
     fallback: Fallback,
 ) -> None:
     by_the_glass = await say(fallback, "a rosé by the glass")
-    assert (by_the_glass.wine_ids, "Not as you asked: glass" in by_the_glass.text) == (
+    assert (by_the_glass.wine_ids, "What's missing: glass" in by_the_glass.text) == (
         ("rose",),
         True,
     )
