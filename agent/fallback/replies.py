@@ -355,8 +355,7 @@ def _list_remarks(found: FoundWines, wish: Wish) -> Iterator[str]:
         yield translate("fallback_relaxed", limits=limits)
         yield _name_cheapest_above(found, request)
     if "foods" in found.unmet_fields:
-        dish = escape(", ".join(request.dishes))
-        yield translate("fallback_less_suited", dish=dish)
+        yield translate("fallback_less_suited")
     if found.unmet_fields and has_earlier_wishes(wish):
         yield translate("fallback_start_over")
     if "foods" not in found.unmet_fields:

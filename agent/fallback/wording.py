@@ -322,7 +322,10 @@ def describe_wine(wine: Wine, dishes: Mapping[str, Dish]) -> str:
     if wine.style:
         parts.append(_name_style(wine))
     is_style = str(wine.colour) == wine.style
-    if wine.colour in SHOWN_COLOURS and not is_style:
+    shown_colours = SHOWN_COLOURS
+    if wine.style == Style.ALCOHOL_FREE:
+        shown_colours = COLOUR_VALUES
+    if wine.colour in shown_colours and not is_style:
         parts.append(translate(f"colour_{wine.colour}"))
     if wine.body is not None:
         bodies = (wine.body,)

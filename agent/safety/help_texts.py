@@ -97,6 +97,8 @@ class HelpTexts(StrictModel):
     """The words that replace hours such as "8:00-24:00", with `{start}` and `{end}`."""
     text_message: HelpText
     """The words that replace ", SMS" before the number to text, such as " or text"."""
+    call_or_text: HelpText
+    """The words before a number that may be called and texted."""
     country_line: str = "{country}: {numbers}"
     numbers_joint: str = "; "
     """The text between the numbers of a country. In French it has no-break spaces."""
@@ -357,6 +359,9 @@ def _spell_out(line: str, texts: HelpTexts) -> str:
 
     spelled_out = HOURS.sub(spell_out_hours, line)
     spelled_out = spelled_out.replace("0-24", texts.day_and_night)
+    called_number, _, texted = spelled_out.partition(", SMS ")
+    if texted.startswith(called_number):
+        return f"{texts.call_or_text} {texted}"
     return spelled_out.replace(", SMS ", f" {texts.text_message} ")
 
 

@@ -33,8 +33,8 @@ def test_without_a_model_ask_shows_the_best_passages_with_their_sources(
     done = sommelier("ask", QUESTION, "--refine", environment=home)
     assert (done.returncode, done.stderr) == (0, "")
     lead, passage, *_ = done.stdout.split("\n\n")
-    assert lead == "The best passages, word for word:"
-    assert "I answer here without AI." in done.stdout
+    assert lead == "Our documents say, word for word:"
+    assert "I answer by simple rules here, without AI." in done.stdout
     assert to_one_line(passage).removesuffix(" [1]") in starter(SUR_LIE)
     assert "\nSources\n[1] Sur lie: ageing on the lees · " in done.stdout
 
@@ -68,8 +68,8 @@ def test_quotes_are_verbatim_passages_of_their_documents(home: dict[str, str]) -
         source, _, content = quote.partition("\n")
         assert source.startswith(f"{number}. Cork taint · ")
         assert to_one_line(content) in starter("faults/cork-taint.md")
-    assert announcement == "The best passages, word for word:"
-    assert "I answer here without AI." in note
+    assert announcement == "Our documents say, word for word:"
+    assert "I answer by simple rules here, without AI." in note
 
 
 def test_find_saves_ten_queries_and_shows_them_as_links(

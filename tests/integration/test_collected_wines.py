@@ -200,7 +200,7 @@ async def test_bottles_for_a_dish_come_with_the_reason() -> None:
     ("language", "message", "question"),
     [
         ("en", "I drank one of the Vega Sicilia", "Which one did you open?"),
-        ("de", "Ich habe eine Vega Sicilia getrunken", "Welchen Wein haben Sie"),
+        ("de", "Ich habe eine Vega Sicilia getrunken", "Welcher war es?"),
         ("fr", "j'ai bu un Vega Sicilia", "Lequel avez-vous ouvert"),
     ],
 )

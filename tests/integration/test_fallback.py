@@ -203,7 +203,7 @@ async def test_what_no_wine_is_known_to_lack_is_said_once(fallback: Fallback) ->
     reply = await Conversation(fallback).say(
         "a vegan full-bodied red from Spain for salmon, 10 to 15 euros"
     )
-    assert "These wines aren't a good match for this dish (salmon)." in reply.text
+    assert "These wines aren't a good match for the dish." in reply.text
     assert reply.text.count("vegan") == 2  # in the wish, and below the cards
     assert translate("fallback_vegan_unknown") in reply.text
 

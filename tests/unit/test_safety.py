@@ -351,7 +351,9 @@ def test_the_abbreviations_of_help_lines_are_spelled_out() -> None:
     italian = Help(country="IT").write_first_numbers()
     assert "(Telefono Amico Italia, daily from 9:00 to 24:00)" in italian
     american = Help(country="US").write_first_numbers()
-    assert "988 or text 988 (988 Suicide & Crisis Lifeline, 24 hours a day)" in american
+    assert (
+        "call or text 988 (988 Suicide & Crisis Lifeline, 24 hours a day)" in american
+    )
     with use_language("es"):
         spanish = Help(country="US").write_first_numbers()
     assert "pulse 2, o envíe AYUDA por SMS al 988" in spanish
