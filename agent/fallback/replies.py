@@ -141,7 +141,7 @@ def show_found_wines(wish: Wish, found: FoundWines) -> Reply:
     request = wish.request
     wines = found.wines[:MAX_WINES]
     caveat_sentences = _list_caveats(wish.own_request, wines)
-    caveats = join_paragraphs(*caveat_sentences)
+    caveats = join_paragraphs(*caveat_sentences, _ask_for_dish(wish))
     if not wines:
         return _say_nothing_was_found(wish, found, caveats)
     remarks = " ".join(filter(None, _list_remarks(found, wish)))
@@ -390,6 +390,14 @@ def _name_fields(fields: Sequence[str], request: Request) -> str:
     descriptions = [describe_field(name, request) for name in fields]
     distinct = dict.fromkeys(descriptions)
     return escape(", ".join(distinct))
+
+
+def _ask_for_dish(wish: Wish) -> str:
+    """Return the question what will be eaten on an occasion, or "" if it need not be asked."""
+    request = wish.request
+    if not wish.own_request.names_occasion or request.dishes or request.is_gift:
+        return ""
+    return translate("fallback_ask_dish")
 
 
 def _list_caveats(request: Request, wines: Sequence[Wine]) -> Iterator[str]:

@@ -1206,6 +1206,7 @@ async def test_a_wine_for_an_occasion_is_a_new_wish_and_the_occasion_is_not(
     assert completed.text.split("\n\n")[0] == first.text.split("\n\n")[0]
     new = await conversation.say(christmas)
     assert translate_into(language, "fallback_any") in new.text.split("\n\n")[0]
+    assert new.text.endswith(translate_into(language, "fallback_ask_dish"))
     assert new.wines
 
 
