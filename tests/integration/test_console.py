@@ -7,6 +7,7 @@ import pty
 import re
 import select
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -169,7 +170,8 @@ def with_model(model: ModelServer, environment: dict[str, str]) -> dict[str, str
 def test_in_a_terminal_drafts_are_shown_and_then_the_answer_once(
     model_server: ModelServer, environment: dict[str, str]
 ) -> None:
-    model_server.script(SEARCH, paced(LONG, 80))
+    # What is shown while a tool runs needs time until the next draft.
+    model_server.script(SEARCH, replace(paced(LONG, 80), seconds=1))
     terminal = PseudoTerminal(with_model(model_server, environment))
     terminal.wait_for("you › ")
     assert "Hello! I am your sommelier." in terminal.shown
