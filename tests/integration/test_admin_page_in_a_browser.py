@@ -102,6 +102,7 @@ async def test_an_admin_reads_a_trace_from_the_page_and_goes_to_the_week_before(
     await page.get_by_text("llm.answer [generation]").wait_for()
     await page.get_by_role("link", name="← all").click()
     await page.get_by_role("link", name="a week back").click()
+    await page.get_by_role("link", name="a week forward").wait_for()
     turns = page.locator("tr", has=page.locator("td:first-child", has_text="turns"))
     assert (await turns.locator("td").all_text_contents())[-2:] == ["1", "1"]
     await page.get_by_role("link", name="a week forward").click()
