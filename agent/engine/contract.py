@@ -95,7 +95,7 @@ class Evidence:
 
 
 class Show(Enum):
-    """When the valid part of an answer may be shown."""
+    """The time at which the valid part of an answer may be shown."""
 
     AT_ONCE = auto()
     AFTER_A_RETRY = auto()

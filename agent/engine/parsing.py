@@ -51,7 +51,7 @@ PLACEHOLDERS: Final = frozenset(
 
 
 class Failure(NamedTuple):
-    """What is wrong with a response."""
+    """The fault of a response."""
 
     error_type: ResponseProblem
     description: str

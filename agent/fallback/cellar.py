@@ -109,7 +109,7 @@ class OwnBottles:
 
 @dataclass(frozen=True, slots=True)
 class AskedBottles:
-    """What a request says about the bottles of a cellar."""
+    """The bottles of a cellar that a request asks about."""
 
     readiness: Readiness | None
     place: str

@@ -368,7 +368,7 @@ class FigureChecker:
 
 
 class Grounds:
-    """What may ground a sentence, perhaps of the description of a wine.
+    """The sources that may ground a sentence, perhaps of the description of a wine.
 
     Its `wines` are those that it names, and then it `is_about_all` of them. Otherwise it must hold
     for one of those that are shown.

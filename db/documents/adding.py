@@ -24,7 +24,7 @@ STARTER: Final = Path(__file__).parent.parent / "starter" / "documents"
 
 @dataclass(slots=True)
 class AddReport:
-    """What was done with files.
+    """The report of what was done with files.
 
     `added`, `updated` and `unchanged` have their paths. `problems` are lines about files that
     cannot be read, `notes` are lines about files that somebody should check. `embedded` is the
